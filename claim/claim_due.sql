@@ -1,0 +1,45 @@
+-- Takes up to $1 rows that need attention under one lease of $2, oldest due first, and tells when the next one is due.
+-- $1 limit: integer; $2 lease: interval; $3 lower bound of the due time, a hint: timestamptz or null;
+-- $4 channels, null for all: text[]
+--
+-- Gives at least one row, whose id is null when nothing was taken:
+--   now (the server's clock), next due time or null, then the columns of the taken row. In no order.
+--
+-- "due" must be a CTE: a plain "where id in (select ... limit)" may be run more than once by the planner.
+-- The states are literals and the expression is the index's own: only then can the planner prove that the index serves.
+-- A row whose attempts are used up is closed here and not sent: a relay that dies in every send would send for ever.
+-- synchronous_commit goes off for this transaction alone: a claim that a crash of the server loses is made again.
+with due as materialized (
+  select id, {{due}} as due
+  from {{table}}
+  where estado in ('pendiente', 'procesando')
+    and {{due}} <= now()
+    and {{due}} >= coalesce($3::timestamptz, '-infinity')
+    and ($4::text[] is null or canal = any($4::text[]))
+  order by {{due}}, id
+  limit $1::integer
+  for update skip locked
+), taken as (
+  update {{table}} t set
+    estado          = case when t.intentos >= t.max_intentos then 'fallido' else 'procesando' end,
+    intentos        = case when t.intentos >= t.max_intentos then t.intentos else t.intentos + 1 end,
+    bloqueado_hasta = case when t.intentos >= t.max_intentos then null else now() + $2::interval end,
+    ultimo_error_categoria = case when t.intentos >= t.max_intentos then 'red' else t.ultimo_error_categoria end,
+    ultimo_error_codigo    = case when t.intentos < t.max_intentos then t.ultimo_error_codigo
+                                  when t.estado = 'procesando' then 'lease_agotado' else 'intentos_agotados' end,
+    actualizado_en  = now()
+  from due
+  where t.id = due.id
+  returning t.id, t.{{tenant}}::text as tenant, t.canal, t.destino, t.plantilla, t.datos::text as datos, t.clave_idempotencia,
+    t.estado, t.ultimo_error_codigo, t.intentos, t.max_intentos, t.bloqueado_hasta, t.programado_para, due.due{{optional}}
+), next as materialized (
+  select min(due) as due, set_config('synchronous_commit', 'off', true) from (
+    select {{due}} as due
+    from {{table}}
+    where estado in ('pendiente', 'procesando')
+      and {{due}} > now()
+      and ($4::text[] is null or canal = any($4::text[]))
+    order by {{due}} limit 1) soonest
+)
+select now(), next.due, taken.*
+from next left join taken on true

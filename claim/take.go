@@ -1,0 +1,149 @@
+package claim
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/mafesoftware/outbox-relay/outbox"
+)
+
+var (
+	//go:embed claim_due.sql
+	claimDueSQL string
+	//go:embed planner.sql
+	plannerSQL string
+)
+
+// Row is a claimed row.
+type Row struct {
+	ID          [16]byte
+	TenantID    string
+	Channel     string
+	Destination string
+	Template    string
+	Data        json.RawMessage
+	Key         string
+	Attempts    int // the one that begins now included
+	MaxAttempts int
+	Lease       time.Time // end of the lease by the server's clock: the fencing token
+	Scheduled   time.Time // zero when the table says infinity
+	OrderingKey string
+	Headers     json.RawMessage // nil when there are none
+	// Late is how long after it fell due the row was taken, by the server's clock.
+	Late time.Duration
+	// Batch is the claim that took the row.
+	Batch *Batch
+
+	due time.Time
+}
+
+// Closed is a row that the claim closed because its attempts are used up.
+type Closed struct {
+	ID       [16]byte
+	TenantID string
+	Channel  string
+	Attempts int
+	Code     string // lease_agotado or intentos_agotados
+}
+
+// Batch is what one Take found.
+type Batch struct {
+	Rows   []Row
+	Closed []Closed
+	// TakenAt is this process's time just before the question went out. Use it for durations only.
+	TakenAt time.Time
+	// Now is the server's time of the claim, Next the earliest due time after it. Next is zero when nothing waits.
+	Now, Next time.Time
+	Lease     time.Duration
+}
+
+// LeaseLeft is how much of the lease may still be counted on.
+func (b *Batch) LeaseLeft() time.Duration { return b.Lease - time.Since(b.TakenAt) }
+
+// Ask is what to take.
+type Ask struct {
+	Limit int           // at least 1
+	Lease time.Duration // whole microseconds count
+	// DueFrom skips rows that fell due before it, and with them the dead entries of the index. Zero skips none.
+	DueFrom time.Time
+	// Channels limits the claim to these. Nil means all.
+	Channels []string
+}
+
+// Take claims up to ask.Limit rows that need attention, oldest due first, and closes those among them whose attempts are
+// used up. Rows that somebody else has locked are passed over. When the answer is lost, the rows may be taken all the
+// same: they come back when their lease ends.
+func (s *Store) Take(ctx context.Context, ask Ask) (*Batch, error) {
+	b := &Batch{Lease: ask.Lease, TakenAt: time.Now()}
+	var from *time.Time
+	if !ask.DueFrom.IsZero() {
+		from = &ask.DueFrom
+	}
+	args := []any{ask.Limit, ask.Lease, from, ask.Channels}
+	err := s.planned(ctx, s.take, args, func(rows pgx.Rows) error { return s.read(rows, b) })
+	if err != nil {
+		return nil, fmt.Errorf("claim due (n=%d): %w", ask.Limit, err)
+	}
+	return b, nil
+}
+
+func (s *Store) read(rows pgx.Rows, b *Batch) error {
+	var (
+		id                                           pgtype.UUID
+		next, lease, scheduled, due                  pgtype.Timestamptz
+		tenant, channel, destination, template, data *string
+		key, state, code, order, headers             *string
+		attempts, maxAttempts                        *int
+	)
+	into := []any{&b.Now, &next, &id, &tenant, &channel, &destination, &template, &data, &key, &state, &code, &attempts, &maxAttempts,
+		&lease, &scheduled, &due}
+	if s.optional {
+		into = append(into, &order, &headers)
+	}
+	_, err := pgx.ForEachRow(rows, into, func() error {
+		b.Next = finite(next)
+		if !id.Valid {
+			return nil
+		}
+		if outbox.State(*state) == outbox.Failed {
+			b.Closed = append(b.Closed, Closed{ID: id.Bytes, TenantID: *tenant, Channel: *channel, Attempts: *attempts, Code: *code})
+			return nil
+		}
+		r := Row{ID: id.Bytes, TenantID: *tenant, Channel: *channel, Destination: *destination, Template: *template,
+			Data: json.RawMessage(*data), Key: *key, Attempts: *attempts, MaxAttempts: *maxAttempts, Lease: lease.Time,
+			Scheduled: finite(scheduled), Batch: b}
+		r.due = finite(due)
+		if !r.due.IsZero() {
+			r.Late = max(0, b.Now.Sub(r.due))
+		}
+		if order != nil {
+			r.OrderingKey = *order
+		}
+		if headers != nil {
+			r.Headers = json.RawMessage(*headers)
+		}
+		b.Rows = append(b.Rows, r)
+		return nil
+	})
+	slices.SortFunc(b.Rows, func(x, y Row) int {
+		return cmp.Or(x.due.Compare(y.due), bytes.Compare(x.ID[:], y.ID[:]))
+	})
+	return err
+}
+
+// finite reads a time that may be null or infinite, which time.Time cannot be.
+func finite(t pgtype.Timestamptz) time.Time {
+	if !t.Valid || t.InfinityModifier != pgtype.Finite {
+		return time.Time{}
+	}
+	return t.Time
+}

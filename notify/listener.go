@@ -1,0 +1,253 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgxlisten"
+)
+
+const (
+	firstDelay     = 50 * time.Millisecond // before the second attempt to connect, doubling
+	longestDelay   = 5 * time.Second
+	connectTimeout = 5 * time.Second
+)
+
+// Listener keeps a session that LISTENs on Channel and rings Bell for what arrives. Fields are set before Run.
+type Listener struct {
+	Bell    *Bell
+	Channel string
+	// Connect dials a new session on each call, straight to the server and not through a pooler in transaction mode.
+	Connect func(context.Context) (*pgx.Conn, error)
+	// Notify sends a payload on Channel over another session. What it sends must arrive, or the session is dead.
+	Notify func(ctx context.Context, payload string) error
+	// ProbeInterval is the time between two proofs that notifications arrive, ProbeTimeout how long one may take.
+	ProbeInterval, ProbeTimeout time.Duration
+	// Changed hears that the session is proven (nil) or lost (why). It must return soon.
+	Changed func(err error)
+	Log     *slog.Logger
+
+	failures atomic.Int32 // attempts to connect since notifications last arrived
+
+	mu    sync.Mutex
+	state state
+}
+
+type state int
+
+const (
+	untried state = iota
+	up            // notifications arrive
+	down
+	deaf // LISTEN is accepted, and nothing ever arrives
+)
+
+// Up tells whether notifications are known to arrive.
+func (l *Listener) Up() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state == up
+}
+
+var (
+	errSilent = errors.New("notifications do not arrive")
+	errDeaf   = errors.New("notifications never arrived, as through a pooler in transaction mode: give the relay a direct connection to listen on (ListenDSN)")
+)
+
+// Run listens until ctx ends, through any outage, and returns nil. pgxlisten reads the session; since it cannot see that
+// a session is dead, a watchdog proves it from the first moment on, and ends it otherwise.
+func (l *Listener) Run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		l.enter(down, l.session(ctx))
+	}
+	return nil
+}
+
+// session is one run of pgxlisten. It dials again by itself after an error; the watchdog ends it when it has gone silent.
+func (l *Listener) session(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	h := &handler{bell: l.Bell, echo: make(chan struct{}, 1), listening: make(chan struct{}, 1)}
+	listener := pgxlisten.Listener{
+		Connect: l.connect,
+		LogError: func(_ context.Context, err error) {
+			h.connected.Store(false)
+			l.enter(down, err)
+		},
+		ReconnectDelay: time.Millisecond, // connect waits, longer and longer, which pgxlisten cannot
+	}
+	listener.Handle(l.Channel, h)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		l.watch(ctx, h, cancel)
+	}()
+	_ = listener.Listen(ctx) // returns when ctx ends
+	<-done
+	return context.Cause(ctx)
+}
+
+// enter notes a change and reports it once.
+func (l *Listener) enter(to state, err error) {
+	if errors.Is(err, context.Canceled) {
+		return
+	}
+	if errors.Is(err, errDeaf) {
+		to = deaf
+	}
+	l.mu.Lock()
+	was := l.state
+	if was == deaf && to == down {
+		to = deaf // the cause is known: do not report each new attempt
+	}
+	l.state = to
+	l.mu.Unlock()
+	if was == to {
+		return
+	}
+	if to == up {
+		l.Log.Info("listening", "notifications", l.Channel)
+	} else {
+		l.Log.Warn("not listening, polling until notifications arrive again", "err", err)
+	}
+	l.Changed(err)
+}
+
+func (l *Listener) connect(ctx context.Context) (*pgx.Conn, error) {
+	if n := l.failures.Add(1) - 1; n > 0 {
+		wait := min(firstDelay<<min(n, 10), longestDelay)
+		if err := sleep(ctx, wait/2+rand.N(wait/2)); err != nil {
+			return nil, err
+		}
+	}
+	dialing, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	conn, err := l.Connect(dialing)
+	if err != nil {
+		return nil, err
+	}
+	// Keepalives by which the server, too, forgets a dead relay in seconds; no timeout that ends an idle listener. Set in
+	// the session and not at its start, where a pooler may refuse them.
+	_, err = conn.Exec(dialing, `set tcp_keepalives_idle = 10; set tcp_keepalives_interval = 5; set tcp_keepalives_count = 3;
+		set application_name = 'outbox relay: listen'`)
+	if err == nil {
+		_, err = conn.Exec(dialing, "select set_config(name, '0', false) from pg_catalog.pg_settings where name = 'idle_session_timeout'")
+	}
+	if err != nil {
+		_ = conn.Close(dialing)
+		return nil, err
+	}
+	return conn, nil
+}
+
+// watch sends a private payload around at once after each LISTEN and then every ProbeInterval. One that does not come
+// back in time ends the session with a cause.
+func (l *Listener) watch(ctx context.Context, h *handler, end context.CancelCauseFunc) {
+	heard := false
+	timer := time.NewTimer(l.ProbeInterval)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-h.listening:
+		case <-timer.C:
+		}
+		timer.Reset(l.ProbeInterval/2 + rand.N(l.ProbeInterval/2+1))
+		if !h.connected.Load() {
+			continue // it is dialling; a probe would end that attempt
+		}
+		switch err := l.probe(ctx, h); {
+		case err == nil:
+			heard = true
+			l.failures.Store(0)
+			l.enter(up, nil)
+		case !errors.Is(err, errSilent) || !h.connected.Load() || len(h.listening) > 0:
+			// The probe could not be sent, or the session ended meanwhile: nothing is known.
+		case heard:
+			end(errSilent)
+			return
+		default:
+			end(errDeaf)
+			return
+		}
+	}
+}
+
+// probe returns nil when its payload came back, errSilent when it was sent and did not, and another error when it could
+// not be sent.
+func (l *Listener) probe(ctx context.Context, h *handler) error {
+	ctx, cancel := context.WithTimeout(ctx, l.ProbeTimeout)
+	defer cancel()
+	payload := probePrefix + uuid.NewString()
+	select {
+	case <-h.echo: // of a probe that was given up
+	default:
+	}
+	h.expected.Store(&payload)
+	if err := l.Notify(ctx, payload); err != nil {
+		return fmt.Errorf("send a probe: %w", err)
+	}
+	select {
+	case <-ctx.Done():
+		return errSilent
+	case <-h.echo:
+		return nil
+	}
+}
+
+const probePrefix = "probe "
+
+// handler never blocks: a handler that does fills the server's notification queue, and then commits of the business fail.
+type handler struct {
+	bell      *Bell
+	connected atomic.Bool
+	listening chan struct{}
+	expected  atomic.Pointer[string] // payload of the probe under way; other relays probe on the same channel
+	echo      chan struct{}
+}
+
+// HandleBacklog runs after LISTEN is confirmed: what was committed before is found by the look that this rings for.
+func (h *handler) HandleBacklog(context.Context, string, *pgx.Conn) error {
+	h.connected.Store(true)
+	signal(h.listening)
+	h.bell.Ring(Listen)
+	return nil
+}
+
+func (h *handler) HandleNotification(_ context.Context, n *pgconn.Notification, _ *pgx.Conn) error {
+	if !strings.HasPrefix(n.Payload, probePrefix) {
+		h.bell.announced(n.Payload)
+		return nil
+	}
+	if expected := h.expected.Load(); expected != nil && *expected == n.Payload {
+		signal(h.echo)
+	}
+	return nil
+}
+
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}

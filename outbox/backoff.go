@@ -1,0 +1,59 @@
+package outbox
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// Backoff says how long to wait before the next attempt. Its zero value waits 30 s, then doubles up to one hour, each
+// time 20 % more or less.
+type Backoff struct {
+	// Base is the wait after the first failure. Zero means 30 s; negative is invalid.
+	Base time.Duration
+	// Factor multiplies the wait after each further failure. Zero means 2; otherwise at least 1.
+	Factor float64
+	// Cap is the longest wait, jitter included. Zero means one hour, or Base if that is longer; otherwise at least Base.
+	Cap time.Duration
+	// Jitter is the greatest deviation as a fraction of the wait, so that messages which failed together do not come back
+	// together. Zero means 0.2; otherwise at most 1; negative means none.
+	Jitter float64
+}
+
+func (b Backoff) base() time.Duration { return cmp.Or(b.Base, 30*time.Second) }
+func (b Backoff) factor() float64     { return cmp.Or(b.Factor, 2) }
+func (b Backoff) cap() time.Duration  { return cmp.Or(b.Cap, max(time.Hour, b.base())) }
+func (b Backoff) jitter() float64     { return max(0, cmp.Or(b.Jitter, 0.2)) }
+
+// Validate returns an error that wraps ErrInvalidOptions and names the field that is out of bounds.
+func (b Backoff) Validate() error {
+	switch {
+	case b.Base < 0:
+		return fmt.Errorf("%w: Backoff.Base must not be negative, got %v", ErrInvalidOptions, b.Base)
+	case math.IsNaN(b.Factor) || b.factor() < 1:
+		return fmt.Errorf("%w: Backoff.Factor must be at least 1, got %v", ErrInvalidOptions, b.Factor)
+	case b.cap() < b.base():
+		return fmt.Errorf("%w: Backoff.Cap must be at least Base (%v), got %v", ErrInvalidOptions, b.base(), b.Cap)
+	case math.IsNaN(b.Jitter) || b.Jitter > 1:
+		return fmt.Errorf("%w: Backoff.Jitter must be at most 1, got %v", ErrInvalidOptions, b.Jitter)
+	}
+	return nil
+}
+
+// Delay is the wait after the given number of earlier failures: 0 after the first. It is between 0 and Cap.
+func (b Backoff) Delay(earlier int) time.Duration { return b.delay(earlier, rand.Float64()) }
+
+// delay takes its randomness in [0, 1): 0.5 means no deviation.
+func (b Backoff) delay(earlier int, random float64) time.Duration {
+	// The power may be +Inf: min with the cap still gives the right answer, where a product of durations would overflow.
+	// The cap leaves room for the jitter, so that capped waits stay spread instead of all being cut to the same length.
+	highest := float64(b.cap()) / (1 + b.jitter())
+	wait := min(float64(b.base())*math.Pow(b.factor(), float64(max(earlier, 0))), highest)
+	wait *= 1 + (random*2-1)*b.jitter()
+	if wait >= float64(b.cap()) { // before the conversion, which turns a float past the last Duration into a negative one
+		return b.cap()
+	}
+	return time.Duration(wait)
+}

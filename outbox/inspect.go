@@ -1,0 +1,108 @@
+package outbox
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+//go:embed inspect.sql
+var inspectSQL string
+
+// Inspection is what the database has of an outbox.
+type Inspection struct {
+	Table    Table
+	Exists   bool
+	Columns  map[string]string // name and type, as format_type writes it
+	KeyIndex bool              // a unique index on tenant and key
+	DueIndex *bool             // nil: missing; false: left invalid by an interrupted build
+	Trigger  TriggerState
+	Settings bool // the table has storage settings
+}
+
+// TriggerState says whether inserts wake the relays.
+type TriggerState string
+
+const (
+	TriggerOn       TriggerState = "on"
+	TriggerMissing  TriggerState = "missing"
+	TriggerDisabled TriggerState = "disabled"
+	// TriggerElsewhere: it announces on another channel, as after a rename of the table or its schema.
+	TriggerElsewhere TriggerState = "announces on another channel"
+)
+
+// Inspect reads the catalog.
+func (t Table) Inspect(ctx context.Context, db DB) (Inspection, error) {
+	if err := t.Validate(); err != nil {
+		return Inspection{}, err
+	}
+	t = t.withDefaults()
+	in := Inspection{Table: t, Trigger: TriggerMissing}
+	var enabled, source *string
+	err := db.QueryRow(ctx, inspectSQL, t.Schema, t.Name, t.dueIndex(), triggerName, t.TenantColumn).
+		Scan(&in.Columns, &in.DueIndex, &in.KeyIndex, &enabled, &source, &in.Settings)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return in, nil
+	}
+	if err != nil {
+		return Inspection{}, fmt.Errorf("inspect %s: %w", t, err)
+	}
+	in.Exists = true
+	switch {
+	case enabled == nil:
+	case *enabled == "D" || *enabled == "R":
+		in.Trigger = TriggerDisabled
+	case !strings.Contains(*source, t.Channel()):
+		in.Trigger = TriggerElsewhere
+	default:
+		in.Trigger = TriggerOn
+	}
+	return in, nil
+}
+
+// Optional tells whether the table has the columns for ordering keys and headers.
+func (in Inspection) Optional() bool {
+	return in.Columns["clave_orden"] != "" && in.Columns["cabeceras"] != ""
+}
+
+// ColumnsFit returns an error that wraps ErrSchema and names the columns that are missing or of another type.
+func (in Inspection) ColumnsFit() error {
+	var wrong []string
+	check := func(name, want string) {
+		got, there := in.Columns[name]
+		switch {
+		case !there:
+			wrong = append(wrong, name+" is missing")
+		case got != want && !(want == "text" && strings.HasPrefix(got, "character varying")):
+			wrong = append(wrong, fmt.Sprintf("%s is %s instead of %s", name, got, want))
+		}
+	}
+	for name, want := range contractColumns {
+		check(name, want)
+	}
+	check(in.Table.TenantColumn, string(in.Table.TenantType))
+	if len(wrong) == 0 {
+		return nil
+	}
+	slices.Sort(wrong)
+	return fmt.Errorf("%w: %s: %s: set Table.TenantColumn and Table.TenantType, or alter the table", ErrSchema, in.Table, strings.Join(wrong, ", "))
+}
+
+// Fit returns an error that wraps ErrSchema, and says what to do, when a relay cannot work on the table.
+func (in Inspection) Fit() error {
+	if !in.Exists {
+		return fmt.Errorf("%w: there is no table %s: run relay migrate", ErrSchema, in.Table)
+	}
+	if err := in.ColumnsFit(); err != nil {
+		return err
+	}
+	if in.DueIndex == nil || !*in.DueIndex {
+		return fmt.Errorf("%w: %s has no valid index %s: run relay migrate", ErrSchema, in.Table, in.Table.dueIndex())
+	}
+	return nil
+}

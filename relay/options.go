@@ -1,0 +1,103 @@
+package relay
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mafesoftware/outbox-relay/notify"
+	"github.com/mafesoftware/outbox-relay/outbox"
+)
+
+// sendMargin is what must remain of a lease after a send that takes its whole timeout: time to write the result.
+const sendMargin = time.Second
+
+// Options of a relay. The zero value works.
+type Options struct {
+	// Batch is how many messages one claim takes at most. Zero means 20; negative is invalid.
+	Batch int
+	// Concurrency is how many sends are under way at once. Zero means 5; negative is invalid.
+	Concurrency int
+	// Lease is how long a claimed message is safe from other relays. Should this one die, its messages are sent again that
+	// long afterwards. Zero means 10 minutes; otherwise at least 5 s.
+	Lease time.Duration
+	// Timeout bounds one send. Zero means one minute, or half the lease if that is shorter; otherwise at least 1 s and at
+	// most half the lease.
+	Timeout time.Duration
+	// Backoff is the wait before the next attempt after a transient failure.
+	Backoff outbox.Backoff
+	// PollInterval is the longest wait between claims when nothing wakes the relay. Zero means 5 s; otherwise at least
+	// 10 ms and at most 15 minutes. While notifications do not arrive it is 1 s at most.
+	PollInterval time.Duration
+	// ProbeInterval is the longest wait between two proofs that notifications arrive. Zero means 10 s; otherwise at least
+	// 100 ms. A dead connection is found within this and 3 s more.
+	ProbeInterval time.Duration
+	// ListenDSN is the connection string of the session that listens, for those whose pool goes through a pooler in
+	// transaction mode. Empty means the pool's own.
+	ListenDSN string
+	// LeaveUnknownChannels leaves messages of a channel without a sender to other relays. Otherwise they are discarded
+	// (credenciales, transporte_no_configurado).
+	LeaveUnknownChannels bool
+	// Observer sees what the relay does. Its zero value sees nothing.
+	Observer Observer
+	// Log gets Info at start and stop, Warn for what heals itself, Error for what needs a person, Debug for each message.
+	// Nil means slog.Default().
+	Log *slog.Logger
+}
+
+func (o Options) batch() int       { return cmp.Or(o.Batch, 20) }
+func (o Options) concurrency() int { return cmp.Or(o.Concurrency, 5) }
+func (o Options) lease() time.Duration {
+	return cmp.Or(o.Lease, 10*time.Minute).Truncate(time.Microsecond)
+}
+func (o Options) timeout() time.Duration { return cmp.Or(o.Timeout, min(time.Minute, o.lease()/2)) }
+func (o Options) pollInterval() time.Duration {
+	return cmp.Or(o.PollInterval, 5*time.Second)
+}
+func (o Options) probeInterval() time.Duration { return cmp.Or(o.ProbeInterval, 10*time.Second) }
+func (o Options) log() *slog.Logger {
+	return cmp.Or(o.Log, slog.Default())
+}
+
+// Validate returns an error that wraps outbox.ErrInvalidOptions and names the field and its bound.
+func (o Options) Validate() error {
+	invalid := func(field, bound string, got any) error {
+		return fmt.Errorf("%w: Options.%s must be %s, got %v", outbox.ErrInvalidOptions, field, bound, got)
+	}
+	switch {
+	case o.batch() < 1:
+		return invalid("Batch", "at least 1", o.Batch)
+	case o.concurrency() < 1:
+		return invalid("Concurrency", "at least 1", o.Concurrency)
+	case o.lease() < 5*time.Second:
+		return invalid("Lease", "at least 5s", o.Lease)
+	case o.timeout() < time.Second:
+		return invalid("Timeout", "at least 1s", o.Timeout)
+	case o.timeout() > o.lease()/2:
+		return invalid("Timeout", fmt.Sprintf("at most half the lease (%v)", o.lease()/2), o.Timeout)
+	case o.pollInterval() < 10*time.Millisecond || o.pollInterval() > notify.MaxPollInterval:
+		return invalid("PollInterval", fmt.Sprintf("10ms to %v", notify.MaxPollInterval), o.PollInterval)
+	case o.probeInterval() < 100*time.Millisecond:
+		return invalid("ProbeInterval", "at least 100ms", o.ProbeInterval)
+	}
+	if o.ListenDSN != "" {
+		if _, err := pgx.ParseConfig(o.ListenDSN); err != nil {
+			// Without the cause: it quotes the string, which may hold a password.
+			return fmt.Errorf("%w: Options.ListenDSN is not a Postgres connection string or URL", outbox.ErrInvalidOptions)
+		}
+	}
+	return o.Backoff.Validate()
+}
+
+// warnings say what is allowed and unwise.
+func (o Options) warnings() []string {
+	rounds := (o.batch() + o.concurrency() - 1) / o.concurrency()
+	if need := o.timeout()*time.Duration(rounds) + sendMargin; o.lease() < need {
+		return []string{fmt.Sprintf("Lease (%v) is shorter than Timeout * ceil(Batch/Concurrency) + 1s (%v): slow sends will make "+
+			"messages be released unsent and claimed again", o.lease(), need)}
+	}
+	return nil
+}

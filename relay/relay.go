@@ -1,0 +1,121 @@
+// Package relay sends what stands in an outbox table.
+//
+// Run is a relay that lives until its context ends; an application embeds it, the command relay wraps it. RunOnce sends
+// one batch and returns, for a cron job.
+//
+//	err := relay.Run(ctx, pool, outbox.Table{}, relay.Senders{"correo": correo}, relay.Options{})
+//
+// # What happens
+//
+// Wake-ups of every kind (a notification, the due time of the next row, the fallback poll) lead to the same loop: claim
+// what can be carried, hand each row to a bounded group of senders, claim again at once while claims come back full. No
+// transaction and no connection is held during a send. Before each send the remaining lease is checked: with less than
+// Timeout + 1 s left the row is given back unsent, so two relays never send one row at the same time.
+//
+// # What is promised
+//
+// At least once: a message whose transaction committed is sent, or ends in a state that a person can see (fallido,
+// descartado). It may be sent twice when a relay died, lost its lease or timed out around a send; the idempotency key is
+// then the same. Between messages no order is promised beyond "oldest due first".
+//
+// Any outage of the database is survived. A relay stops claiming while it holds results that it cannot write.
+package relay
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync/atomic"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/mafesoftware/outbox-relay/claim"
+	"github.com/mafesoftware/outbox-relay/notify"
+	"github.com/mafesoftware/outbox-relay/outbox"
+	"github.com/mafesoftware/outbox-relay/transporte"
+)
+
+// Senders has the sender of each channel.
+type Senders map[string]transporte.Sender
+
+// relay is what Run and RunOnce share.
+type relay struct {
+	pool    *pgxpool.Pool
+	table   outbox.Table
+	senders Senders
+	opts    Options
+	log     *slog.Logger
+	once    bool // RunOnce: a failed statement is counted, not tried again
+
+	store   *claim.Store
+	bell    *notify.Bell
+	work    *work
+	results *results
+	pace    pace
+	tally   tally
+	failing atomic.Bool // the last statement failed
+}
+
+func newRelay(pool *pgxpool.Pool, table outbox.Table, senders Senders, opts Options) (*relay, error) {
+	if pool == nil {
+		return nil, fmt.Errorf("%w: a relay needs a pool", outbox.ErrInvalidOptions)
+	}
+	if err := table.Validate(); err != nil {
+		return nil, err
+	}
+	if err := opts.Validate(); err != nil {
+		return nil, err
+	}
+	for channel, sender := range senders {
+		if channel == "" || sender == nil {
+			return nil, fmt.Errorf("%w: Senders must have a sender for each channel, got none for %q", outbox.ErrInvalidOptions, channel)
+		}
+	}
+	if len(senders) == 0 {
+		return nil, fmt.Errorf("%w: Senders must have at least one channel, or every message would be discarded", outbox.ErrInvalidOptions)
+	}
+	r := &relay{pool: pool, table: table, senders: maps.Clone(senders), opts: opts, log: opts.log(), bell: notify.NewBell()}
+	r.results = newResults(r)
+	r.work = newWork(opts.concurrency(), r.process)
+	r.tally.s.Warnings = opts.warnings()
+	return r, nil
+}
+
+// ask is the claim that this relay makes.
+func (r *relay) ask(limit int) claim.Ask {
+	ask := claim.Ask{Limit: limit, Lease: r.opts.lease()}
+	if r.opts.LeaveUnknownChannels {
+		ask.Channels = slices.Sorted(maps.Keys(r.senders))
+	}
+	return ask
+}
+
+// closed counts the rows that the claim itself closed.
+func (r *relay) closed(b *claim.Batch) {
+	for _, c := range b.Closed {
+		row := claim.Row{ID: c.ID, TenantID: c.TenantID, Channel: c.Channel, Attempts: c.Attempts, Batch: b}
+		r.recorded(claim.Result{Row: row, State: outbox.Failed, Category: outbox.Network, Code: c.Code}, Failed)
+	}
+}
+
+// recorded counts and reports the outcome of a message.
+func (r *relay) recorded(result claim.Result, outcome Outcome) {
+	r.tally.outcome(outcome)
+	attempt := attemptOf(result.Row)
+	level := slog.LevelDebug
+	if outcome == Errored {
+		level = slog.LevelError
+	}
+	if ctx := context.Background(); r.log.Enabled(ctx, level) {
+		r.log.Log(ctx, level, "message "+string(outcome), "id", attempt.ID, "tenant", attempt.TenantID, "channel", attempt.Channel,
+			"attempt", attempt.Number, "category", result.Category, "code", result.Code)
+	}
+	if r.opts.Observer.Recorded != nil {
+		r.opts.Observer.Recorded(Recorded{Attempt: attempt, Outcome: outcome, Category: result.Category, Code: result.Code, RetryIn: result.RetryIn})
+	}
+}
+
+// ring wakes the other relays. Losing it costs a wait for the poll, so a failure is only reported.
+func (r *relay) ring(ctx context.Context) { _ = r.statement(ctx, r.store.Ring) }
