@@ -1,0 +1,28 @@
+STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: demo
+demo: postgres ## run the example, an appointment service that sends its reminders
+	go run ./examples/turnos
+
+.PHONY: build
+build: ## build the standalone relay: bin/relay
+	CGO_ENABLED=0 go build -o bin/relay ./cmd/relay
+
+.PHONY: test
+test: postgres ## run the tests on a real Postgres, with the race detector
+	go test -race ./...
+
+.PHONY: check
+check: ## what CI runs: gofmt, vet, staticcheck, test
+	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "run gofmt -w on:" $$unformatted; exit 1; fi
+	go vet ./...
+	go run $(STATICCHECK) ./...
+	@$(MAKE) test
+
+.PHONY: postgres
+postgres: ## install Postgres where there is none (DATABASE_URL says where one is)
+	@scripts/postgres.sh
