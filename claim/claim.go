@@ -57,9 +57,6 @@ func Open(ctx context.Context, pool *pgxpool.Pool, t outbox.Table) (*Store, outb
 	}, in, nil
 }
 
-// Ring wakes the relays that listen for this table.
-func (s *Store) Ring(ctx context.Context) error { return s.Notify(ctx, "") }
-
 // Notify sends a payload on the table's channel. Alone in its transaction, it does not wait for the disk.
 func (s *Store) Notify(ctx context.Context, payload string) error {
 	if _, err := s.pool.Exec(ctx, "select pg_notify($1::text, $2::text)", s.table.Channel(), payload); err != nil {
@@ -67,6 +64,9 @@ func (s *Store) Notify(ctx context.Context, payload string) error {
 	}
 	return nil
 }
+
+// Help wakes the other relays of the table.
+func (s *Store) Help(ctx context.Context) error { return s.Notify(ctx, "help") }
 
 // planned runs a statement behind planner.sql in one round trip and one transaction.
 func (s *Store) planned(ctx context.Context, statement string, args []any, read func(pgx.Rows) error) error {

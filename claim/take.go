@@ -61,9 +61,14 @@ type Batch struct {
 	Closed []Closed
 	// TakenAt is this process's time just before the question went out. Use it for durations only.
 	TakenAt time.Time
-	// Now is the server's time of the claim, Next the earliest due time after it. Next is zero when nothing waits.
+	// Now is the server's time of the claim, Next the earliest due time after it. Next is zero when nothing waits or it was
+	// not looked for.
 	Now, Next time.Time
-	Lease     time.Duration
+	// Snapshot tells which transactions the claim saw, as pg_current_snapshot writes it.
+	Snapshot string
+	// Due is the due time of the last of Rows, zero without one.
+	Due   time.Time
+	Lease time.Duration
 }
 
 // LeaseLeft is how much of the lease may still be counted on.
@@ -77,6 +82,8 @@ type Ask struct {
 	DueFrom time.Time
 	// Channels limits the claim to these. Nil means all.
 	Channels []string
+	// Next asks for Batch.Next, which is found when fewer rows than Limit were due.
+	Next bool
 }
 
 // Take claims up to ask.Limit rows that need attention, oldest due first, and closes those among them whose attempts are
@@ -88,7 +95,7 @@ func (s *Store) Take(ctx context.Context, ask Ask) (*Batch, error) {
 	if !ask.DueFrom.IsZero() {
 		from = &ask.DueFrom
 	}
-	args := []any{ask.Limit, ask.Lease, from, ask.Channels}
+	args := []any{ask.Limit, ask.Lease, from, ask.Channels, ask.Next}
 	err := s.planned(ctx, s.take, args, func(rows pgx.Rows) error { return s.read(rows, b) })
 	if err != nil {
 		return nil, fmt.Errorf("claim due (n=%d): %w", ask.Limit, err)
@@ -104,7 +111,7 @@ func (s *Store) read(rows pgx.Rows, b *Batch) error {
 		key, state, code, order, headers             *string
 		attempts, maxAttempts                        *int
 	)
-	into := []any{&b.Now, &next, &id, &tenant, &channel, &destination, &template, &data, &key, &state, &code, &attempts, &maxAttempts,
+	into := []any{&b.Now, &b.Snapshot, &next, &id, &tenant, &channel, &destination, &template, &data, &key, &state, &code, &attempts, &maxAttempts,
 		&lease, &scheduled, &due}
 	if s.optional {
 		into = append(into, &order, &headers)
@@ -137,6 +144,9 @@ func (s *Store) read(rows pgx.Rows, b *Batch) error {
 	slices.SortFunc(b.Rows, func(x, y Row) int {
 		return cmp.Or(x.due.Compare(y.due), bytes.Compare(x.ID[:], y.ID[:]))
 	})
+	if n := len(b.Rows); n > 0 {
+		b.Due = b.Rows[n-1].due
+	}
 	return err
 }
 

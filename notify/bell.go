@@ -10,16 +10,21 @@ import (
 // Bell collects wake-ups. It holds one at most: many that come while the relay is busy are one reason to look again.
 // It is safe for concurrent use.
 type Bell struct {
-	rung chan Cause
+	rung    chan Cause
+	covered chan struct{}
 
 	mu sync.Mutex
 	// known is the next due time that the relay's timer is set for, soonest the earliest that was announced since the last
 	// claim began. Both by the server's clock; zero means none.
 	known, soonest time.Time
+	// unseen are the transactions that were announced since the last claim began and that no other relay has seen.
+	unseen map[uint64]bool
 }
 
 // NewBell returns a silent bell.
-func NewBell() *Bell { return &Bell{rung: make(chan Cause, 1)} }
+func NewBell() *Bell {
+	return &Bell{rung: make(chan Cause, 1), covered: make(chan struct{}, 1), unseen: map[uint64]bool{}}
+}
 
 // C gives the wake-ups.
 func (b *Bell) C() <-chan Cause { return b.rung }
@@ -32,17 +37,30 @@ func (b *Bell) Ring(cause Cause) {
 	}
 }
 
-// announced reads a notification's payload: empty, or the time in ms since 1970 at which an inserted row falls due.
-// Anybody in the database may notify, so anything else is a plain wake-up.
+// nobody stands in unseen for an announcement without a transaction's id, which no other relay can be known to have seen.
+const nobody = 0
+
+// maxUnseen bounds unseen while a relay cannot claim. More than these it looks for itself.
+const maxUnseen = 1000
+
+// announced reads a payload of the insert trigger: x and a transaction's id, and before that, perhaps, the time in ms
+// since 1970 at which its row falls due. Anybody in the database may notify: anything else is a plain wake-up.
 func (b *Bell) announced(payload string) {
-	ms, err := strconv.ParseInt(strings.TrimSpace(payload), 10, 64)
+	when, id, _ := strings.Cut(payload, "x")
+	transaction, _ := strconv.ParseUint(id, 10, 64) // nobody, if it is none
+	ms, err := strconv.ParseInt(when, 10, 64)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.unseen) >= maxUnseen {
+		clear(b.unseen)
+		transaction = nobody
+	}
+	b.unseen[transaction] = true
 	if err != nil {
 		b.Ring(Notified)
 		return
 	}
 	due := time.UnixMilli(ms)
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	if b.soonest.IsZero() || due.Before(b.soonest) {
 		b.soonest = due
 	}
@@ -54,6 +72,7 @@ func (b *Bell) Looking() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.soonest = time.Time{}
+	clear(b.unseen)
 }
 
 // SetNext tells the bell for which due time the relay now waits, zero for none. An announcement that came while the claim
@@ -69,4 +88,71 @@ func (b *Bell) ringIfSoonerLocked() {
 	if !b.soonest.IsZero() && (b.known.IsZero() || b.soonest.Before(b.known)) {
 		b.Ring(Schedule)
 	}
+}
+
+// Covered has an element when another relay may have looked for all that this one knows of. Rest tells.
+func (b *Bell) Covered() <-chan struct{} { return b.covered }
+
+// Rest tells whether other relays have looked for everything that was announced, and for which due time there is still to
+// wait, zero for none.
+func (b *Bell) Rest() (all bool, known time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.unseen) == 0, b.known
+}
+
+// cover hears that another relay's claim, made at now with this snapshot, left nothing.
+func (b *Bell) cover(now time.Time, s snapshot) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for transaction := range b.unseen {
+		if transaction != nobody && s.sees(transaction) {
+			delete(b.unseen, transaction)
+		}
+	}
+	if !b.known.After(now) {
+		b.known = time.Time{} // its row was due by then, and taken
+	}
+	if len(b.unseen) == 0 {
+		signal(b.covered)
+	}
+}
+
+// snapshot is what a statement saw: every transaction below end that is not in progress.
+type snapshot struct {
+	end        uint64
+	inProgress []uint64
+}
+
+// parseSnapshot reads xmin:xmax:xip,xip,... (PostgreSQL manual, 9.27: pg_snapshot). A text that is none sees nothing.
+func parseSnapshot(s string) (parsed snapshot) {
+	fields := strings.Split(s, ":")
+	if len(fields) != 3 {
+		return snapshot{}
+	}
+	end, err := strconv.ParseUint(fields[1], 10, 64)
+	if err != nil {
+		return snapshot{}
+	}
+	for id := range strings.SplitSeq(fields[2], ",") {
+		if id == "" {
+			continue
+		}
+		transaction, err := strconv.ParseUint(id, 10, 64)
+		if err != nil {
+			return snapshot{}
+		}
+		parsed.inProgress = append(parsed.inProgress, transaction)
+	}
+	parsed.end = end
+	return parsed
+}
+
+func (s snapshot) sees(transaction uint64) bool {
+	for _, id := range s.inProgress {
+		if id == transaction {
+			return false
+		}
+	}
+	return transaction < s.end
 }

@@ -17,12 +17,6 @@ import (
 	"github.com/jackc/pgxlisten"
 )
 
-const (
-	firstDelay     = 50 * time.Millisecond // before the second attempt to connect, doubling
-	longestDelay   = 5 * time.Second
-	connectTimeout = 5 * time.Second
-)
-
 // Listener keeps a session that LISTENs on Channel and rings Bell for what arrives. Fields are set before Run.
 type Listener struct {
 	Bell    *Bell
@@ -36,7 +30,10 @@ type Listener struct {
 	// Changed hears that the session is proven (nil) or lost (why). It must return soon.
 	Changed func(err error)
 	Log     *slog.Logger
+	// Self marks what this relay says, Scope what it looks for: relays of another scope do not cover it. Without spaces.
+	Self, Scope string
 
+	lastPeer atomic.Int64 // when another relay was last heard, in ns since 1970
 	failures atomic.Int32 // attempts to connect since notifications last arrived
 
 	mu    sync.Mutex
@@ -77,7 +74,7 @@ func (l *Listener) Run(ctx context.Context) error {
 func (l *Listener) session(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	h := &handler{bell: l.Bell, echo: make(chan struct{}, 1), listening: make(chan struct{}, 1)}
+	h := &handler{l: l, echo: make(chan struct{}, 1), listening: make(chan struct{}, 1)}
 	listener := pgxlisten.Listener{
 		Connect: l.connect,
 		LogError: func(_ context.Context, err error) {
@@ -118,15 +115,14 @@ func (l *Listener) enter(to state, err error) {
 	if to == up {
 		l.Log.Info("listening", "notifications", l.Channel)
 	} else {
-		l.Log.Warn("not listening, polling until notifications arrive again", "err", err)
+		l.Log.Warn("not listening, polling until notifications arrive again", "err", describe(err))
 	}
 	l.Changed(err)
 }
 
 func (l *Listener) connect(ctx context.Context) (*pgx.Conn, error) {
 	if n := l.failures.Add(1) - 1; n > 0 {
-		wait := min(firstDelay<<min(n, 10), longestDelay)
-		if err := sleep(ctx, wait/2+rand.N(wait/2)); err != nil {
+		if err := sleep(ctx, backoff(int(n))); err != nil {
 			return nil, err
 		}
 	}
@@ -136,15 +132,7 @@ func (l *Listener) connect(ctx context.Context) (*pgx.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Keepalives by which the server, too, forgets a dead relay in seconds; no timeout that ends an idle listener. Set in
-	// the session and not at its start, where a pooler may refuse them.
-	_, err = conn.Exec(dialing, `set tcp_keepalives_idle = 10; set tcp_keepalives_interval = 5; set tcp_keepalives_count = 3;
-		set application_name = 'outbox relay: listen'`)
-	if err == nil {
-		_, err = conn.Exec(dialing, "select set_config(name, '0', false) from pg_catalog.pg_settings where name = 'idle_session_timeout'")
-	}
-	if err != nil {
-		_ = conn.Close(dialing)
+	if err := prepareSession(dialing, conn, "outbox relay: listen"); err != nil {
 		return nil, err
 	}
 	return conn, nil
@@ -189,7 +177,7 @@ func (l *Listener) watch(ctx context.Context, h *handler, end context.CancelCaus
 func (l *Listener) probe(ctx context.Context, h *handler) error {
 	ctx, cancel := context.WithTimeout(ctx, l.ProbeTimeout)
 	defer cancel()
-	payload := probePrefix + uuid.NewString()
+	payload := probePrefix + l.Self + " " + uuid.NewString()
 	select {
 	case <-h.echo: // of a probe that was given up
 	default:
@@ -206,11 +194,46 @@ func (l *Listener) probe(ctx context.Context, h *handler) error {
 	}
 }
 
-const probePrefix = "probe "
+// What relays say to each other on the channel, besides what the insert trigger says.
+const (
+	probePrefix = "probe " // and who, and which: it must come back to the sender; to others it shows that there is a peer
+	seenPrefix  = "seen "  // see Seen
+	help        = "help"   // there is more than the sender can carry: look now
+)
+
+// Peers tells whether another relay has shown itself lately.
+func (l *Listener) Peers() bool {
+	return time.Since(time.Unix(0, l.lastPeer.Load())) < peerMemory
+}
+
+// peerMemory is longer than any two probes of a relay with sane options lie apart.
+const peerMemory = time.Minute
+
+// Seen tells the other relays that a claim, made at the server's time now with this snapshot, has left nothing. They need
+// not look for the transactions in it, or for rows that were due by then.
+func (l *Listener) Seen(ctx context.Context, now time.Time, snapshot string) error {
+	payload := fmt.Sprintf("%s%s %s %d %s", seenPrefix, l.Self, l.Scope, now.UnixMicro(), snapshot)
+	if len(payload) > maxPayload {
+		return nil // thousands of open transactions: the others look for themselves
+	}
+	return l.Notify(ctx, payload)
+}
+
+// maxPayload is Postgres's bound in bytes (PostgreSQL manual, NOTIFY).
+const maxPayload = 7999
+
+func (h *handler) seen(payload string) {
+	var who, scope, snapshot string
+	var now int64
+	_, err := fmt.Sscanf(payload[len(seenPrefix):], "%s %s %d %s", &who, &scope, &now, &snapshot)
+	if err == nil && who != h.l.Self && scope == h.l.Scope {
+		h.l.Bell.cover(time.UnixMicro(now), parseSnapshot(snapshot))
+	}
+}
 
 // handler never blocks: a handler that does fills the server's notification queue, and then commits of the business fail.
 type handler struct {
-	bell      *Bell
+	l         *Listener
 	connected atomic.Bool
 	listening chan struct{}
 	expected  atomic.Pointer[string] // payload of the probe under way; other relays probe on the same channel
@@ -221,33 +244,25 @@ type handler struct {
 func (h *handler) HandleBacklog(context.Context, string, *pgx.Conn) error {
 	h.connected.Store(true)
 	signal(h.listening)
-	h.bell.Ring(Listen)
+	h.l.Bell.Ring(Listen)
 	return nil
 }
 
 func (h *handler) HandleNotification(_ context.Context, n *pgconn.Notification, _ *pgx.Conn) error {
-	if !strings.HasPrefix(n.Payload, probePrefix) {
-		h.bell.announced(n.Payload)
-		return nil
-	}
-	if expected := h.expected.Load(); expected != nil && *expected == n.Payload {
-		signal(h.echo)
+	switch {
+	case strings.HasPrefix(n.Payload, probePrefix):
+		if expected := h.expected.Load(); expected != nil && *expected == n.Payload {
+			signal(h.echo)
+		}
+		if !strings.HasPrefix(n.Payload, probePrefix+h.l.Self) {
+			h.l.lastPeer.Store(time.Now().UnixNano())
+		}
+	case strings.HasPrefix(n.Payload, seenPrefix):
+		h.seen(n.Payload)
+	case n.Payload == help:
+		h.l.Bell.Ring(Help)
+	default:
+		h.l.Bell.announced(n.Payload)
 	}
 	return nil
-}
-
-func signal(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }

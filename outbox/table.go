@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"strings"
@@ -83,11 +84,41 @@ func (t Table) String() string {
 	return pgx.Identifier{t.Schema, t.Name}.Sanitize()
 }
 
+// Lock is a pair of keys of an advisory lock: a class and the table's hash.
+type Lock struct{ Class, Key int32 }
+
+func (l Lock) String() string { return fmt.Sprintf("%d, %d", l.Class, l.Key) }
+
+// The advisory locks of an outbox. See docs/design.md for who takes which when.
+const (
+	watchClass int32 = 0x6f627857 // "obxW": held by the relay that watches; a writer that cannot share it stays silent
+	crossClass int32 = 0x6f627858 // "obxX": shared by each writer that has decided, until its commit is visible
+	roleClass  int32 = 0x6f627852 // "obxR": held by the one relay that may ask for the other two
+)
+
+// WatchLock, CrossLock and RoleLock are the advisory locks by which a busy relay silences the insert trigger.
+func (t Table) WatchLock() Lock { return t.lock(watchClass) }
+
+// CrossLock: see WatchLock.
+func (t Table) CrossLock() Lock { return t.lock(crossClass) }
+
+// RoleLock: see WatchLock.
+func (t Table) RoleLock() Lock { return t.lock(roleClass) }
+
+func (t Table) lock(class int32) Lock {
+	sum := t.sum()
+	return Lock{class, int32(binary.BigEndian.Uint32(sum[8:]))}
+}
+
+func (t Table) sum() [sha256.Size]byte {
+	t = t.withDefaults()
+	return sha256.Sum256([]byte(t.Schema + "\x00" + t.Name))
+}
+
 // hash is the fixed-length part of every name that is derived from the table: Postgres cuts identifiers at 63 bytes, and
 // two long table names must not meet after the cut.
 func (t Table) hash() string {
-	t = t.withDefaults()
-	sum := sha256.Sum256([]byte(t.Schema + "\x00" + t.Name))
+	sum := t.sum()
 	return hex.EncodeToString(sum[:8])
 }
 
@@ -114,6 +145,8 @@ func (t Table) Names() sql.Names {
 		"trigger":       quote(triggerName),
 		"version_table": in("outbox_version_" + t.hash()),
 		"channel":       "'" + t.Channel() + "'",
+		"watch_lock":    t.WatchLock().String(),
+		"cross_lock":    t.CrossLock().String(),
 	}
 }
 

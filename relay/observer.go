@@ -21,6 +21,8 @@ type Observer struct {
 	Recorded func(Recorded)
 	// Listening: the relay hears notifications (nil), or no longer does (why).
 	Listening func(err error)
+	// Watching: the relay keeps the insert trigger silent and polls instead (true), or no longer does.
+	Watching func(on bool)
 	// DatabaseError: a statement has failed. It is tried again.
 	DatabaseError func(err error)
 }

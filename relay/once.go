@@ -2,7 +2,6 @@ package relay
 
 import (
 	"context"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -22,18 +21,13 @@ func RunOnce(ctx context.Context, pool *pgxpool.Pool, table outbox.Table, sender
 	if ctx.Err() != nil {
 		return r.tally.s, nil
 	}
-	var batch *claim.Batch
 	err = r.statement(ctx, func(ctx context.Context) (err error) {
-		if r.store, _, err = claim.Open(ctx, pool, table); err != nil {
-			return err
-		}
-		batch, err = r.store.Take(ctx, r.ask(opts.batch()))
+		r.store, _, err = claim.Open(ctx, pool, table)
 		return err
 	})
 	if err != nil {
 		return r.tally.s, nil
 	}
-	r.took(batch, opts.batch())
 	written := make(chan struct{})
 	go func() {
 		defer close(written)
@@ -44,23 +38,13 @@ func RunOnce(ctx context.Context, pool *pgxpool.Pool, table outbox.Table, sender
 		defer close(drained)
 		r.results.release(r.work.drain()...)
 	})
-	r.work.add(batch.Rows)
-	r.work.wait()
+	if _, err := r.take(ctx, r.ask(opts.batch())); err == nil {
+		r.work.wait()
+	}
 	if !stop() {
 		<-drained
 	}
 	r.results.close()
 	<-written
 	return r.tally.s, nil
-}
-
-// took counts and reports a claim.
-func (r *relay) took(b *claim.Batch, limit int) {
-	took := time.Since(b.TakenAt)
-	r.pace.claimed(took)
-	r.tally.claimed(len(b.Rows) + len(b.Closed))
-	if r.opts.Observer.Claim != nil {
-		r.opts.Observer.Claim(Claim{Limit: limit, Rows: len(b.Rows), Closed: len(b.Closed), Took: took})
-	}
-	r.closed(b)
 }

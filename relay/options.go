@@ -38,6 +38,9 @@ type Options struct {
 	// ListenDSN is the connection string of the session that listens, for those whose pool goes through a pooler in
 	// transaction mode. Empty means the pool's own.
 	ListenDSN string
+	// NoWatch keeps a busy relay from silencing the insert trigger. Each commit of a message then notifies, which on a disk
+	// that is slow to flush bounds the commits of the whole cluster.
+	NoWatch bool
 	// LeaveUnknownChannels leaves messages of a channel without a sender to other relays. Otherwise they are discarded
 	// (credenciales, transporte_no_configurado).
 	LeaveUnknownChannels bool

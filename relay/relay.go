@@ -28,6 +28,7 @@ import (
 	"maps"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -85,11 +86,35 @@ func newRelay(pool *pgxpool.Pool, table outbox.Table, senders Senders, opts Opti
 
 // ask is the claim that this relay makes.
 func (r *relay) ask(limit int) claim.Ask {
-	ask := claim.Ask{Limit: limit, Lease: r.opts.lease()}
+	ask := claim.Ask{Limit: limit, Lease: r.opts.lease(), Next: true}
 	if r.opts.LeaveUnknownChannels {
 		ask.Channels = slices.Sorted(maps.Keys(r.senders))
 	}
 	return ask
+}
+
+// take claims and hands the rows to the senders.
+func (r *relay) take(ctx context.Context, ask claim.Ask) (b *claim.Batch, err error) {
+	r.bell.Looking()
+	err = r.statement(ctx, func(ctx context.Context) (err error) {
+		b, err = r.store.Take(ctx, ask)
+		return err
+	})
+	if err != nil {
+		if r.opts.Observer.Claim != nil {
+			r.opts.Observer.Claim(Claim{Limit: ask.Limit, Err: err})
+		}
+		return nil, err
+	}
+	took := time.Since(b.TakenAt)
+	r.work.add(b.Rows)
+	r.pace.claimed(took)
+	r.tally.claimed(len(b.Rows) + len(b.Closed))
+	if r.opts.Observer.Claim != nil {
+		r.opts.Observer.Claim(Claim{Limit: ask.Limit, Rows: len(b.Rows), Closed: len(b.Closed), Took: took})
+	}
+	r.closed(b)
+	return b, nil
 }
 
 // closed counts the rows that the claim itself closed.
@@ -117,5 +142,5 @@ func (r *relay) recorded(result claim.Result, outcome Outcome) {
 	}
 }
 
-// ring wakes the other relays. Losing it costs a wait for the poll, so a failure is only reported.
-func (r *relay) ring(ctx context.Context) { _ = r.statement(ctx, r.store.Ring) }
+// help wakes the other relays. Losing it costs a wait for the poll, so a failure is only reported.
+func (r *relay) help(ctx context.Context) { _ = r.statement(ctx, r.store.Help) }

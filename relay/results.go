@@ -87,6 +87,7 @@ func (q *results) record(ctx context.Context, batch []claim.Result) {
 		}
 		return
 	}
+	retried := false
 	for i, result := range batch {
 		outcome := outcomeOf(result)
 		switch {
@@ -96,6 +97,10 @@ func (q *results) record(ctx context.Context, batch []claim.Result) {
 			outcome = Lost
 		}
 		q.r.recorded(result, outcome)
+		retried = retried || outcome == Retried
+	}
+	if retried {
+		q.r.bell.Ring(notify.Retry) // its time may come before the one for which the relay waits
 	}
 }
 
@@ -119,7 +124,7 @@ func (q *results) giveBack(ctx context.Context, rows []claim.Row) {
 		q.r.recorded(claim.Result{Row: row}, outcome)
 	}
 	if err == nil {
-		q.r.ring(ctx) // they are due: whoever has time may take them
+		q.r.help(ctx) // they are due: whoever has time may take them
 	}
 }
 

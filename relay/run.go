@@ -2,10 +2,13 @@ package relay
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
-	"math/rand/v2"
+	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
 
@@ -16,8 +19,6 @@ import (
 
 const (
 	probeTimeout = 3 * time.Second
-	// deafPoll is the longest wait between claims while notifications do not arrive.
-	deafPoll = time.Second
 	// triggerCheck is how often the relay looks whether the insert trigger is still there.
 	triggerCheck = time.Minute
 	// lastWrites is how long a relay that was asked to stop tries to write its last results.
@@ -49,18 +50,22 @@ func Run(ctx context.Context, pool *pgxpool.Pool, table outbox.Table, senders Se
 	r.log.Info("relay started", "table", table.String())
 	writing, stopWriting := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWriting()
-	listener := r.listener()
+	l := newLoop(r)
 	var g errgroup.Group
-	g.Go(func() error { return listener.Run(ctx) })
+	g.Go(func() error { return l.listener.Run(ctx) })
+	g.Go(func() error { return l.watch.Run(ctx) })
 	g.Go(func() error { r.watchTrigger(ctx); return nil })
 	g.Go(func() error { r.results.run(writing); return nil })
-	r.loop(ctx, listener)
+	l.run(ctx)
 	r.results.release(r.work.drain()...)
 	r.work.wait()
 	r.results.close()
 	limit := time.AfterFunc(lastWrites, stopWriting)
 	defer limit.Stop()
 	err = g.Wait()
+	if l.silenced {
+		r.help(ctx) // this relay kept the writers silent, so the others have not heard of what came last
+	}
 	r.log.Info("relay stopped", "table", table.String())
 	return err
 }
@@ -81,10 +86,17 @@ func (r *relay) open(ctx context.Context) error {
 	}
 }
 
-func (r *relay) listener() *notify.Listener {
+func (r *relay) newListener() *notify.Listener {
+	scope := "all"
+	if r.opts.LeaveUnknownChannels {
+		sum := sha256.Sum256([]byte(strings.Join(r.ask(0).Channels, "\x00")))
+		scope = hex.EncodeToString(sum[:8])
+	}
 	return &notify.Listener{
 		Bell:          r.bell,
 		Channel:       r.table.Channel(),
+		Self:          uuid.NewString(),
+		Scope:         scope,
 		Connect:       r.connectListener,
 		Notify:        r.store.Notify,
 		ProbeInterval: r.opts.probeInterval(),
@@ -99,85 +111,11 @@ func (r *relay) listener() *notify.Listener {
 	}
 }
 
-// loop claims until ctx ends. It owns the timer; look says that there may be something to claim.
-func (r *relay) loop(ctx context.Context, listener *notify.Listener) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	r.bell.Ring(notify.Start)
-	look, failures, due := false, 0, notify.Poll
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-r.work.roomy:
-		case cause := <-r.bell.C():
-			look = r.woken(cause)
-		case <-timer.C:
-			look = r.woken(due)
-		}
-		for look && ctx.Err() == nil && !r.results.owing.Load() {
-			limit := min(r.opts.batch(), r.work.room(r.pace.ahead(r.opts.concurrency(), r.opts.batch())))
-			if limit <= 0 {
-				break // a sender that becomes free rings
-			}
-			wait, full, err := r.claim(ctx, limit)
-			if err != nil {
-				failures++
-				due = notify.Poll
-				timer.Reset(retryDelay(failures - 1))
-				break
-			}
-			failures, look = 0, full
-			poll := r.pollWait(listener)
-			due = notify.Poll
-			if wait < poll {
-				due = notify.Due
-			}
-			timer.Reset(min(wait, poll))
-		}
-	}
-}
-
-func (r *relay) woken(cause notify.Cause) (look bool) {
-	if r.opts.Observer.Wake != nil {
-		r.opts.Observer.Wake(cause)
-	}
-	return true
-}
-
-// claim takes up to limit rows and hands them to the senders. It tells how long to wait for the next due row, and whether
-// there may be more.
-func (r *relay) claim(ctx context.Context, limit int) (wait time.Duration, full bool, err error) {
-	r.bell.Looking()
-	var b *claim.Batch
-	err = r.statement(ctx, func(ctx context.Context) (err error) {
-		b, err = r.store.Take(ctx, r.ask(limit))
-		return err
-	})
-	if err != nil {
-		if r.opts.Observer.Claim != nil {
-			r.opts.Observer.Claim(Claim{Limit: limit, Err: err})
-		}
-		return 0, false, err
-	}
-	received := time.Now()
-	r.work.add(b.Rows)
-	r.took(b, limit)
-	r.bell.SetNext(b.Next)
-	wait = notify.MaxPollInterval
-	if !b.Next.IsZero() {
-		wait = b.Next.Sub(b.Now) - time.Since(received)
-	}
-	return wait, len(b.Rows)+len(b.Closed) >= limit, nil
-}
-
-// pollWait is the time to the next fallback poll, up to a fifth shorter at random, so that relays do not poll together.
-func (r *relay) pollWait(l *notify.Listener) time.Duration {
-	d := r.opts.pollInterval()
-	if !l.Up() {
-		d = min(d, deafPoll)
-	}
-	return d - rand.N(d/5+1)
+func (r *relay) newWatch() *notify.Watch {
+	w := notify.NewWatch()
+	w.Connect, w.Log = r.connectListener, r.log
+	w.Watch, w.Cross, w.Role = r.table.WatchLock(), r.table.CrossLock(), r.table.RoleLock()
+	return w
 }
 
 // watchTrigger says once when the insert trigger is missing or disabled, and once when it is back.

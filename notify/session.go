@@ -1,0 +1,63 @@
+package notify
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mafesoftware/outbox-relay/outbox"
+)
+
+const (
+	firstDelay     = 50 * time.Millisecond // before the second attempt to connect, doubling
+	longestDelay   = 5 * time.Second
+	connectTimeout = 5 * time.Second
+)
+
+// backoff is the wait after n failed attempts, half of it at random.
+func backoff(n int) time.Duration {
+	d := min(firstDelay<<min(n, 10), longestDelay)
+	return d/2 + rand.N(d/2)
+}
+
+// prepareSession gives a session keepalives by which the server, too, forgets a dead relay in seconds, and lets it stay
+// idle. Not as start-up parameters, which a pooler may refuse. It closes conn when it fails.
+func prepareSession(ctx context.Context, conn *pgx.Conn, name string) error {
+	_, err := conn.Exec(ctx, "set tcp_keepalives_idle = 10; set tcp_keepalives_interval = 5; set tcp_keepalives_count = 3; "+
+		"set idle_session_timeout = 0; set application_name = '"+name+"'")
+	if err != nil {
+		_ = conn.Close(ctx)
+	}
+	return err
+}
+
+// describe is what a log may hold of an error: of one of the server's only its SQLSTATE.
+func describe(err error) string {
+	switch state := outbox.SQLState(err); {
+	case err == nil:
+		return ""
+	case state != "":
+		return "SQLSTATE " + state
+	}
+	return err.Error()
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,249 @@
+package relay
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/mafesoftware/outbox-relay/claim"
+	"github.com/mafesoftware/outbox-relay/notify"
+)
+
+const (
+	// deafPoll is the longest wait between claims while notifications do not arrive.
+	deafPoll = time.Second
+	// herdDelay spreads the claims of relays that came back empty last time: another one was quicker, and will be again.
+	// What it says then makes them stay where they are.
+	herdDelay, herdSpread = 2 * time.Millisecond, 100 * time.Millisecond
+	// dueMargin is longer than the longest transaction of an ordinary writer: with DueFrom, only rows that fell due
+	// before the last claimed one by more than this are passed over.
+	dueMargin = time.Minute
+	// fullLook is the longest time between two claims without DueFrom.
+	fullLook = 2 * time.Second
+)
+
+// loop claims. Everything in it belongs to the goroutine of run.
+type loop struct {
+	r        *relay
+	listener *notify.Listener
+	watch    *notify.Watch
+	tempo    tempo
+
+	timer *time.Timer
+	// due says why the timer will fire.
+	due notify.Cause
+	// waiting: it will fire for a look that was put off in woken.
+	waiting bool
+	// look: there may be something to claim.
+	look bool
+	// next is when the next row falls due as far as is known, zero for never; pollAt the time of the fallback poll.
+	next, pollAt time.Time
+	failures     int  // claims that failed in a row
+	empty        bool // the last claim found nothing
+	// dueFrom is the hint for the next claims, lastFull the time of the last one without it.
+	dueFrom, lastFull time.Time
+	lastHelp          time.Time
+	watching          bool // as last reported
+	silenced          bool // writers were kept silent since the last crossing
+}
+
+func newLoop(r *relay) *loop {
+	return &loop{r: r, listener: r.newListener(), watch: r.newWatch(), timer: time.NewTimer(0), due: notify.Start}
+}
+
+// run claims until ctx ends.
+func (l *loop) run(ctx context.Context) {
+	defer l.timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.r.work.roomy:
+		case cause := <-l.r.bell.C():
+			l.woken(cause)
+		case <-l.timer.C:
+			l.rang()
+		case <-l.watch.C():
+			l.watched()
+		case <-l.r.bell.Covered():
+			l.covered()
+		}
+		for l.look && ctx.Err() == nil && !l.r.results.owing.Load() {
+			if !l.claim(ctx) {
+				break
+			}
+		}
+		l.steer(ctx)
+	}
+}
+
+// rang is called when the timer fires.
+func (l *loop) rang() {
+	if l.waiting {
+		l.waiting, l.look = false, true
+		return
+	}
+	l.woken(l.due)
+}
+
+// woken decides whether to look now. A relay that has peers and came back empty last time waits a little first.
+func (l *loop) woken(cause notify.Cause) {
+	if l.r.opts.Observer.Wake != nil {
+		l.r.opts.Observer.Wake(cause)
+	}
+	patient := cause == notify.Notified || cause == notify.Schedule || cause == notify.Due
+	if !patient || !l.empty || l.watch.State() != notify.Off || !l.listener.Peers() {
+		l.look = true
+		return
+	}
+	if !l.waiting {
+		l.waiting = true
+		l.timer.Reset(herdDelay + rand.N(herdSpread))
+	}
+}
+
+// watched is called when the watch has changed its state.
+func (l *loop) watched() {
+	on := l.watch.State() != notify.Off
+	if on != l.watching && l.r.opts.Observer.Watching != nil {
+		l.r.opts.Observer.Watching(on)
+	}
+	l.watching = on
+	l.woken(notify.Watched)
+}
+
+// covered is called when another relay has looked and left nothing: neither a wait in woken nor a poll is needed then.
+func (l *loop) covered() {
+	all, known := l.r.bell.Rest()
+	if !all || l.look || l.watch.State() != notify.Off {
+		return
+	}
+	now := time.Now()
+	switch {
+	case known.IsZero():
+		l.next = time.Time{}
+	case !l.next.After(now):
+		return // it has fallen due since that look
+	}
+	l.pollAt = now.Add(l.pollWait())
+	l.rearm()
+}
+
+// claim takes what can be carried. It returns false when there is no room or the claim failed.
+func (l *loop) claim(ctx context.Context) bool {
+	r := l.r
+	crossed := l.watch.State() == notify.Crossed // read before the claim begins
+	limit := min(r.opts.batch(), r.work.room(r.pace.ahead(r.opts.concurrency(), r.opts.batch())))
+	if limit <= 0 {
+		l.tempo.full(time.Now())
+		if crossed {
+			l.watch.Done() // there is more to do, so the relay does not sleep
+		}
+		return false
+	}
+	ask := r.ask(limit)
+	if !crossed && time.Since(l.lastFull) < fullLook {
+		ask.DueFrom = l.dueFrom
+	}
+	b, err := r.take(ctx, ask)
+	if err != nil {
+		l.failures++
+		l.arm(time.Now().Add(retryDelay(l.failures-1)), notify.Poll)
+		return false
+	}
+	l.took(ctx, ask, b)
+	if crossed {
+		l.silenced = false
+		l.watch.Done()
+	}
+	return true
+}
+
+// took notes what a claim brought, and sets the timer.
+func (l *loop) took(ctx context.Context, ask claim.Ask, b *claim.Batch) {
+	now := time.Now()
+	n := len(b.Rows) + len(b.Closed)
+	bounded := !ask.DueFrom.IsZero()
+	l.failures = 0
+	// What the hint hides may be what the wake-up was for. A relay that watches has had none, and looks again soon.
+	again := n == 0 && bounded && l.watch.State() != notify.Watching
+	l.look = n >= ask.Limit || again
+	if !bounded {
+		l.lastFull = now
+	}
+	if again {
+		l.lastFull = time.Time{}
+		return
+	}
+	l.empty = n == 0
+	l.tempo.claimed(now, n, l.look)
+	if !b.Due.IsZero() {
+		l.dueFrom = b.Due.Add(-dueMargin)
+	}
+	if l.look {
+		return
+	}
+	l.r.bell.SetNext(b.Next)
+	l.next = time.Time{}
+	if !b.Next.IsZero() {
+		l.next = now.Add(b.Next.Sub(b.Now))
+	}
+	l.pollAt = now.Add(l.pollWait())
+	l.rearm()
+	if l.watch.State() == notify.Off && l.listener.Peers() {
+		_ = l.r.statement(ctx, func(ctx context.Context) error { return l.listener.Seen(ctx, b.Now, b.Snapshot) }) // only a hint
+	}
+}
+
+// rearm sets the timer for the next due row or the next poll, whichever comes first.
+func (l *loop) rearm() {
+	if !l.next.IsZero() && l.next.Before(l.pollAt) {
+		l.arm(l.next, notify.Due)
+		return
+	}
+	l.arm(l.pollAt, notify.Poll)
+}
+
+func (l *loop) arm(at time.Time, due notify.Cause) {
+	l.due, l.waiting = due, false
+	l.timer.Reset(time.Until(at))
+}
+
+// pollWait is the time to the next poll: the fallback, up to a fifth shorter at random so that relays do not poll
+// together, or the tempo of a relay that watches.
+func (l *loop) pollWait() time.Duration {
+	if s := l.watch.State(); s != notify.Off {
+		return l.tempo.pause(s, time.Duration(l.r.pace.claim.Load()), l.listener.Up())
+	}
+	d := l.r.opts.pollInterval()
+	if !l.listener.Up() {
+		d = min(d, deafPoll)
+	}
+	return d - rand.N(d/5+1)
+}
+
+// steer begins and ends the watch, and calls for help.
+func (l *loop) steer(ctx context.Context) {
+	now := time.Now()
+	switch l.watch.State() {
+	case notify.Off:
+		if !l.r.opts.NoWatch && l.tempo.busy(now) && l.listener.Up() {
+			l.watch.Begin()
+		}
+		return
+	case notify.Watching:
+		l.silenced = true
+		if !l.look && l.tempo.quiet(now) && l.listener.Up() {
+			l.watch.End()
+		}
+	case notify.Crossing, notify.Crossed:
+		l.silenced = true
+	}
+	if l.look && l.listener.Peers() && now.Sub(l.lastHelp) > helpInterval {
+		l.lastHelp = now
+		l.r.help(ctx)
+	}
+}
+
+// helpInterval bounds how often a relay that keeps the writers silent wakes the others for what it cannot carry.
+const helpInterval = 50 * time.Millisecond
