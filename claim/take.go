@@ -89,7 +89,7 @@ func (s *Store) Take(ctx context.Context, ask Ask) (*Batch, error) {
 		from = &ask.DueFrom
 	}
 	args := []any{ask.Limit, ask.Lease, from, ask.Channels}
-	err := s.planned(ctx, s.take, args, func(rows pgx.Rows) error { return s.read(rows, b) })
+	err := s.planned(ctx, plannerSQL, s.take, args, func(rows pgx.Rows) error { return s.read(rows, b) })
 	if err != nil {
 		return nil, fmt.Errorf("claim due (n=%d): %w", ask.Limit, err)
 	}

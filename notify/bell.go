@@ -40,7 +40,12 @@ func (b *Bell) announced(payload string) {
 		b.Ring(Notified)
 		return
 	}
-	due := time.UnixMilli(ms)
+	b.Announce(time.UnixMilli(ms))
+}
+
+// Announce tells the bell of a row that falls due at a time by the server's clock. It wakes the relay when that is sooner
+// than what the relay waits for.
+func (b *Bell) Announce(due time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.soonest.IsZero() || due.Before(b.soonest) {

@@ -54,8 +54,9 @@ func Run(ctx context.Context, pool *pgxpool.Pool, table outbox.Table, senders Se
 	g.Go(func() error { return listener.Run(ctx) })
 	g.Go(func() error { r.watchTrigger(ctx); return nil })
 	g.Go(func() error { r.results.run(writing); return nil })
+	stopped := r.stopAtEnd(ctx)
 	r.loop(ctx, listener)
-	r.results.release(r.work.drain()...)
+	stopped()
 	r.work.wait()
 	r.results.close()
 	limit := time.AfterFunc(lastWrites, stopWriting)
@@ -83,10 +84,14 @@ func (r *relay) open(ctx context.Context) error {
 
 func (r *relay) listener() *notify.Listener {
 	return &notify.Listener{
-		Bell:          r.bell,
-		Channel:       r.table.Channel(),
-		Connect:       r.connectListener,
-		Notify:        r.store.Notify,
+		Bell:    r.bell,
+		Channel: r.table.Channel(),
+		Connect: r.connectListener,
+		Notify: func(ctx context.Context, payload string) error {
+			err := r.store.Notify(ctx, payload)
+			r.dropSilent(err)
+			return err
+		},
 		ProbeInterval: r.opts.probeInterval(),
 		ProbeTimeout:  probeTimeout,
 		Changed: func(err error) {
@@ -115,7 +120,7 @@ func (r *relay) loop(ctx context.Context, listener *notify.Listener) {
 		case <-timer.C:
 			look = r.woken(due)
 		}
-		for look && ctx.Err() == nil && !r.results.owing.Load() {
+		for look && ctx.Err() == nil && !r.results.owing() {
 			limit := min(r.opts.batch(), r.work.room(r.pace.ahead(r.opts.concurrency(), r.opts.batch())))
 			if limit <= 0 {
 				break // a sender that becomes free rings
@@ -161,8 +166,8 @@ func (r *relay) claim(ctx context.Context, limit int) (wait time.Duration, full 
 		return 0, false, err
 	}
 	received := time.Now()
-	r.work.add(b.Rows)
 	r.took(b, limit)
+	r.begin(ctx, b.Rows)
 	r.bell.SetNext(b.Next)
 	wait = notify.MaxPollInterval
 	if !b.Next.IsZero() {
