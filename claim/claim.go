@@ -68,10 +68,10 @@ func (s *Store) Notify(ctx context.Context, payload string) error {
 // Help wakes the other relays of the table.
 func (s *Store) Help(ctx context.Context) error { return s.Notify(ctx, "help") }
 
-// planned runs a statement behind planner.sql in one round trip and one transaction.
-func (s *Store) planned(ctx context.Context, statement string, args []any, read func(pgx.Rows) error) error {
+// planned runs a statement behind planner.sql, or more settings, in one round trip and one transaction.
+func (s *Store) planned(ctx context.Context, settings, statement string, args []any, read func(pgx.Rows) error) error {
 	var b pgx.Batch
-	b.Queue(plannerSQL)
+	b.Queue(settings)
 	b.Queue(statement, args...)
 	results := s.pool.SendBatch(ctx, &b)
 	if _, err := results.Exec(); err != nil {

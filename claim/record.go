@@ -19,6 +19,10 @@ var (
 	releaseSQL string
 )
 
+// lockTimeoutSQL bounds the wait for a row that a person holds in an open transaction, which must not hold up the results of
+// the others.
+const lockTimeoutSQL = ", set_config('lock_timeout', '250ms', true)"
+
 // maxText bounds a provider's id, in characters.
 const maxText = 1024
 
@@ -33,7 +37,8 @@ type Result struct {
 }
 
 // Record writes results in one statement and tells for each whether the row was still ours. One that was not has been
-// taken by another relay since and is left as that one wrote it.
+// taken by another relay since and is left as that one wrote it. When another transaction holds one of the rows, nothing is
+// written and the error has SQLSTATE 55P03.
 func (s *Store) Record(ctx context.Context, results []Result) (ours []bool, err error) {
 	n := len(results)
 	in := struct {
@@ -74,7 +79,7 @@ func (s *Store) fenced(ctx context.Context, what, statement string, n int, args 
 	if n == 0 {
 		return nil, nil
 	}
-	err = s.planned(ctx, statement, args, func(rows pgx.Rows) (err error) {
+	err = s.planned(ctx, plannerSQL+lockTimeoutSQL, statement, args, func(rows pgx.Rows) (err error) {
 		ours, err = positions(rows, n)
 		return err
 	})

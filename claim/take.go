@@ -61,8 +61,8 @@ type Batch struct {
 	Closed []Closed
 	// TakenAt is this process's time just before the question went out. Use it for durations only.
 	TakenAt time.Time
-	// Now is the server's time of the claim, Next the earliest due time after it. Next is zero when nothing waits or it was
-	// not looked for.
+	// Now is the server's time of the claim, Next the earliest due time after it. Next is zero when nothing waits
+	// within the horizon, or when as many rows were taken as asked for.
 	Now, Next time.Time
 	// Snapshot tells which transactions the claim saw, as pg_current_snapshot writes it.
 	Snapshot string
@@ -82,8 +82,8 @@ type Ask struct {
 	DueFrom time.Time
 	// Channels limits the claim to these. Nil means all.
 	Channels []string
-	// Next asks for Batch.Next, which is found when fewer rows than Limit were due.
-	Next bool
+	// Horizon bounds how far ahead Batch.Next is looked for. Zero means no bound.
+	Horizon time.Duration
 }
 
 // Take claims up to ask.Limit rows that need attention, oldest due first, and closes those among them whose attempts are
@@ -95,8 +95,12 @@ func (s *Store) Take(ctx context.Context, ask Ask) (*Batch, error) {
 	if !ask.DueFrom.IsZero() {
 		from = &ask.DueFrom
 	}
-	args := []any{ask.Limit, ask.Lease, from, ask.Channels, ask.Next}
-	err := s.planned(ctx, s.take, args, func(rows pgx.Rows) error { return s.read(rows, b) })
+	var horizon *time.Duration
+	if ask.Horizon > 0 {
+		horizon = &ask.Horizon
+	}
+	args := []any{ask.Limit, ask.Lease, from, ask.Channels, horizon}
+	err := s.planned(ctx, plannerSQL, s.take, args, func(rows pgx.Rows) error { return s.read(rows, b) })
 	if err != nil {
 		return nil, fmt.Errorf("claim due (n=%d): %w", ask.Limit, err)
 	}

@@ -60,7 +60,18 @@ func (b *Bell) announced(payload string) {
 		b.Ring(Notified)
 		return
 	}
-	due := time.UnixMilli(ms)
+	b.announceLocked(time.UnixMilli(ms))
+}
+
+// Announce tells the bell of a row that falls due at a time by the server's clock. It wakes the relay when that is sooner
+// than what the relay waits for.
+func (b *Bell) Announce(due time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.announceLocked(due)
+}
+
+func (b *Bell) announceLocked(due time.Time) {
 	if b.soonest.IsZero() || due.Before(b.soonest) {
 		b.soonest = due
 	}

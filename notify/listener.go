@@ -135,6 +135,11 @@ func (l *Listener) connect(ctx context.Context) (*pgx.Conn, error) {
 	if err := prepareSession(dialing, conn, "outbox relay: listen"); err != nil {
 		return nil, err
 	}
+	// pgxlisten waits for the answer to LISTEN without a limit. HandleBacklog takes this one off again.
+	if err := conn.PgConn().Conn().SetDeadline(time.Now().Add(l.ProbeTimeout)); err != nil {
+		_ = conn.Close(dialing)
+		return nil, err
+	}
 	return conn, nil
 }
 
@@ -161,7 +166,8 @@ func (l *Listener) watch(ctx context.Context, h *handler, end context.CancelCaus
 			l.failures.Store(0)
 			l.enter(up, nil)
 		case !errors.Is(err, errSilent) || !h.connected.Load() || len(h.listening) > 0:
-			// The probe could not be sent, or the session ended meanwhile: nothing is known.
+			// The probe could not be sent, or the session ended meanwhile: nothing is known, so ask again soon.
+			timer.Reset(min(l.ProbeInterval, time.Second))
 		case heard:
 			end(errSilent)
 			return
@@ -175,19 +181,23 @@ func (l *Listener) watch(ctx context.Context, h *handler, end context.CancelCaus
 // probe returns nil when its payload came back, errSilent when it was sent and did not, and another error when it could
 // not be sent.
 func (l *Listener) probe(ctx context.Context, h *handler) error {
-	ctx, cancel := context.WithTimeout(ctx, l.ProbeTimeout)
-	defer cancel()
 	payload := probePrefix + l.Self + " " + uuid.NewString()
 	select {
 	case <-h.echo: // of a probe that was given up
 	default:
 	}
 	h.expected.Store(&payload)
-	if err := l.Notify(ctx, payload); err != nil {
+	sending, cancel := context.WithTimeout(ctx, l.ProbeTimeout)
+	defer cancel()
+	if err := l.Notify(sending, payload); err != nil {
 		return fmt.Errorf("send a probe: %w", err)
 	}
+	late := time.NewTimer(l.ProbeTimeout) // counts from here: a busy pool says nothing about the session
+	defer late.Stop()
 	select {
 	case <-ctx.Done():
+		return ctx.Err()
+	case <-late.C:
 		return errSilent
 	case <-h.echo:
 		return nil
@@ -241,7 +251,10 @@ type handler struct {
 }
 
 // HandleBacklog runs after LISTEN is confirmed: what was committed before is found by the look that this rings for.
-func (h *handler) HandleBacklog(context.Context, string, *pgx.Conn) error {
+func (h *handler) HandleBacklog(_ context.Context, _ string, conn *pgx.Conn) error {
+	if err := conn.PgConn().Conn().SetDeadline(time.Time{}); err != nil {
+		return err
+	}
 	h.connected.Store(true)
 	signal(h.listening)
 	h.l.Bell.Ring(Listen)

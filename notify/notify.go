@@ -16,7 +16,6 @@ const (
 	Notified Cause = "notify"   // an insert committed
 	Help     Cause = "help"     // a relay has more than it can carry, or gave rows back
 	Schedule Cause = "schedule" // an insert committed whose row falls due sooner than the next that was known
-	Retry    Cause = "retry"    // a message was put off: its next attempt may be the next to fall due
 	Due      Cause = "due"      // the next row falls due now
 	Poll     Cause = "poll"     // the fallback poll
 	Watched  Cause = "watch"    // writers may be silent: see Watch

@@ -3,6 +3,7 @@ package outbox
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"unicode/utf8"
 )
@@ -12,6 +13,8 @@ const (
 	maxData = 1<<28 - 1
 	// maxExponent keeps numbers within numeric, which is how jsonb stores them: 131072 digits before the point, 16383 after.
 	maxExponent = 16000
+	// maxDepth keeps the server's recursion within its stack: at the default max_stack_depth it ends before 14000.
+	maxDepth = 5000
 )
 
 // encodeData gives data as JSON that jsonb can hold. The error never carries the data.
@@ -38,8 +41,15 @@ func whyNotJSONB(b []byte) string {
 	if !utf8.Valid(b) {
 		return "must be valid UTF-8"
 	}
+	depth := 0
 	for i := 0; i < len(b); i++ {
 		switch c := b[i]; {
+		case c == '[' || c == '{':
+			if depth++; depth > maxDepth {
+				return fmt.Sprintf("must be nested at most %d deep, for Postgres to parse it", maxDepth)
+			}
+		case c == ']' || c == '}':
+			depth--
 		case c == '"':
 			n, bound := scanString(b[i+1:])
 			if bound != "" {

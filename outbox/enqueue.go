@@ -68,8 +68,8 @@ func (t Table) enqueue(m Message, queryID func(statement string, args ...any) (s
 		names["optional"], names["optional_values"] = ", clave_orden, cabeceras", ", $10::text, $11::text::jsonb"
 		args = append(args, r.orderingKey, r.headers)
 	}
-	// The loop ends: each turn found a row that a purge deleted before it could be read.
-	for {
+	// A turn fails when a purge deletes the row that it met before it could be read, which does not happen ten times.
+	for range 10 {
 		id, err := queryID(sql.Fill(enqueueSQL, names), args...)
 		if err == nil {
 			return Enqueued{ID: id, New: true}, nil
@@ -85,6 +85,7 @@ func (t Table) enqueue(m Message, queryID func(statement string, args ...any) (s
 			return Enqueued{}, t.enqueueError(err)
 		}
 	}
+	return Enqueued{}, fmt.Errorf("enqueue: %s neither took the message nor has its key: look for a trigger or a row security policy that drops or hides it", t)
 }
 
 func noRows(err error) bool {
@@ -101,10 +102,21 @@ func (t Table) enqueueError(err error) error {
 		return fmt.Errorf("enqueue: %w: %w", ErrTransactionRequired, err)
 	case "40001": // serialization failure
 		return fmt.Errorf("enqueue: %w: %w", ErrConflict, err)
-	case "42P01", "42703", "42P10", "3F000": // no table, no column, no unique index on tenant and key, no schema
+	}
+	if misfit(err) {
 		return fmt.Errorf("enqueue: %w: %s lacks what this message needs: run relay migrate: %w", ErrSchema, t, err)
 	}
 	return fmt.Errorf("enqueue: %w", err)
+}
+
+// misfit tells whether a statement failed because the table is not what it should be.
+func misfit(err error) bool {
+	switch SQLState(err) {
+	case "42P01", "42703", "42P10", "3F000", // no table, no column, no unique index on tenant and key, no schema
+		"42804", "42883": // a column of another type, the tenant's for one
+		return true
+	}
+	return false
 }
 
 // SQLState gives the SQLSTATE of a Postgres error of any driver, or nothing. It never carries data, unlike a message.

@@ -8,7 +8,7 @@ select
   exists (select from pg_catalog.pg_index i
    where i.indrelid = c.oid and i.indisunique and i.indisvalid and i.indpred is null and i.indexprs is null
      and (select array_agg(a.attname::text order by a.attname) from pg_catalog.pg_attribute a
-          where a.attrelid = c.oid and a.attnum = any(i.indkey::int2[]))
+          where a.attrelid = c.oid and a.attnum = any((i.indkey::int2[])[0:i.indnkeyatts - 1])) -- not those it only includes
        = (select array_agg(x order by x) from unnest(array[$5::text, 'clave_idempotencia']) x)),
   (select t.tgenabled::text from pg_catalog.pg_trigger t where t.tgrelid = c.oid and t.tgname = $4::text),
   (select p.prosrc from pg_catalog.pg_trigger t join pg_catalog.pg_proc p on p.oid = t.tgfoid

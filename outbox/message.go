@@ -66,7 +66,9 @@ func (m Message) row(t Table) (row, error) {
 		r.maxAttempts = &n
 	}
 	if !m.ScheduledFor.IsZero() {
-		r.scheduledFor = &m.ScheduledFor
+		// As text, year 1 would be year 0 in the west, which Postgres refuses, and a fraction would be rounded up.
+		at := m.ScheduledFor.UTC().Truncate(time.Microsecond)
+		r.scheduledFor = &at
 	}
 	if m.OrderingKey != "" {
 		r.orderingKey = &m.OrderingKey

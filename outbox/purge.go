@@ -47,7 +47,9 @@ func (t Table) Purge(ctx context.Context, db DB, before time.Time, states ...Sta
 	}
 	var blocks int64
 	const size = "select pg_relation_size($1::text::regclass) / current_setting('block_size')::bigint"
-	if err := db.QueryRow(ctx, size, t.String()).Scan(&blocks); err != nil {
+	if err := db.QueryRow(ctx, size, t.String()).Scan(&blocks); misfit(err) {
+		return 0, fmt.Errorf("purge: %w: there is no table %s: run relay migrate: %w", ErrSchema, t, err)
+	} else if err != nil {
 		return 0, fmt.Errorf("purge %s: %w", t, err)
 	}
 	statement := sql.Fill(purgeSQL, t.Names())

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// statementTimeout bounds every question to the database, so that a silent link stops nothing for ever.
-	statementTimeout = 15 * time.Second
+	// longestStatement bounds every question to the database, so that a silent link stops nothing for ever.
+	longestStatement = 15 * time.Second
 	firstRetry       = 50 * time.Millisecond
 	longestRetry     = 5 * time.Second
 )
@@ -21,7 +21,8 @@ const (
 // statement runs one question to the database with a deadline of its own. The end of the relay's context does not cut it:
 // a claim whose answer is thrown away leaves its rows to their lease, a result that is thrown away is sent again.
 func (r *relay) statement(ctx context.Context, ask func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), statementTimeout)
+	// An answer that takes longer than half the lease comes too late for the rows that it is about.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(longestStatement, r.opts.lease()/2))
 	defer cancel()
 	err := ask(ctx)
 	if err == nil {
@@ -33,7 +34,12 @@ func (r *relay) statement(ctx context.Context, ask func(context.Context) error) 
 	if errors.Is(err, outbox.ErrSchema) {
 		return err
 	}
-	if !r.failing.Swap(true) {
+	switch {
+	case rowHeld(err):
+		r.log.Debug("another transaction holds a row, trying again")
+	case !outage(err):
+		r.log.Warn("database refused a write", "err", describe(err))
+	case !r.failing.Swap(true):
 		r.log.Warn("database failed, trying again", "err", describe(err))
 	}
 	r.tally.failure(err)
@@ -43,7 +49,16 @@ func (r *relay) statement(ctx context.Context, ask func(context.Context) error) 
 	if outbox.SQLState(err) == "25006" { // read-only: after a failover the pool still holds the former primary
 		r.pool.Reset()
 	}
+	r.dropSilent(err)
 	return err
+}
+
+// dropSilent lets go of the pool's connections after a timeout. Those that lie idle are likely to be dead, too, and each
+// would cost another timeout.
+func (r *relay) dropSilent(err error) {
+	if errors.Is(err, context.DeadlineExceeded) {
+		r.pool.Reset()
+	}
 }
 
 // describe is what a log may hold of an error: of one of the server's only its SQLSTATE, since its text may quote data.
@@ -54,18 +69,24 @@ func describe(err error) string {
 	return err.Error()
 }
 
-// outage tells errors of the world, which time may mend, from a refusal of what was to be written.
+// outage tells errors of the world, which time may mend for all rows alike, from a refusal of what was to be written: data,
+// a constraint, a trigger with a code of its own. Only the first can be listed.
 func outage(err error) bool {
 	state := outbox.SQLState(err)
 	if state == "" {
 		return true // the connection, a deadline
 	}
 	switch state[:2] {
-	case "22", "23", "P0": // data, constraint, raised by a trigger
-		return false
+	case "08", "28", "3D", "57", "58", // connection, log-in, database, shutdown, disk
+		"0A", "25", "26", "40", "53", "54", "XX", // old plan, read-only, lost statement, deadlock, resources, limits, internal
+		"3F", "42": // schema, table or right that is missing
+		return true
 	}
-	return true
+	return state[:2] == "55" && !rowHeld(err)
 }
+
+// rowHeld says that another transaction held a row for longer than a result waits for it. A claim never does.
+func rowHeld(err error) bool { return outbox.SQLState(err) == "55P03" }
 
 // retryDelay grows to longestRetry with half of it random, so that relays do not come back together.
 func retryDelay(failures int) time.Duration {

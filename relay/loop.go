@@ -68,7 +68,7 @@ func (l *loop) run(ctx context.Context) {
 		case <-l.r.bell.Covered():
 			l.covered()
 		}
-		for l.look && ctx.Err() == nil && !l.r.results.owing.Load() {
+		for l.look && ctx.Err() == nil && !l.r.results.owing() {
 			if !l.claim(ctx) {
 				break
 			}
@@ -114,15 +114,15 @@ func (l *loop) watched() {
 
 // covered is called when another relay has looked and left nothing: neither a wait in woken nor a poll is needed then.
 func (l *loop) covered() {
-	all, known := l.r.bell.Rest()
+	all, due := l.r.bell.Rest()
 	if !all || l.look || l.watch.State() != notify.Off {
 		return
 	}
 	now := time.Now()
 	switch {
-	case known.IsZero():
+	case due.IsZero():
 		l.next = time.Time{}
-	case !l.next.After(now):
+	case !l.next.IsZero() && !l.next.After(now):
 		return // it has fallen due since that look
 	}
 	l.pollAt = now.Add(l.pollWait())
@@ -183,11 +183,13 @@ func (l *loop) took(ctx context.Context, ask claim.Ask, b *claim.Batch) {
 	if l.look {
 		return
 	}
-	l.r.bell.SetNext(b.Next)
 	l.next = time.Time{}
+	known := b.Now.Add(ask.Horizon) // by then the poll has looked
 	if !b.Next.IsZero() {
+		known = b.Next
 		l.next = now.Add(b.Next.Sub(b.Now))
 	}
+	l.r.bell.SetNext(known)
 	l.pollAt = now.Add(l.pollWait())
 	l.rearm()
 	if l.watch.State() == notify.Off && l.listener.Peers() {

@@ -86,7 +86,7 @@ func newRelay(pool *pgxpool.Pool, table outbox.Table, senders Senders, opts Opti
 
 // ask is the claim that this relay makes.
 func (r *relay) ask(limit int) claim.Ask {
-	ask := claim.Ask{Limit: limit, Lease: r.opts.lease(), Next: true}
+	ask := claim.Ask{Limit: limit, Lease: r.opts.lease(), Horizon: r.opts.pollInterval()}
 	if r.opts.LeaveUnknownChannels {
 		ask.Channels = slices.Sorted(maps.Keys(r.senders))
 	}
@@ -107,13 +107,13 @@ func (r *relay) take(ctx context.Context, ask claim.Ask) (b *claim.Batch, err er
 		return nil, err
 	}
 	took := time.Since(b.TakenAt)
-	r.work.add(b.Rows)
 	r.pace.claimed(took)
 	r.tally.claimed(len(b.Rows) + len(b.Closed))
 	if r.opts.Observer.Claim != nil {
 		r.opts.Observer.Claim(Claim{Limit: ask.Limit, Rows: len(b.Rows), Closed: len(b.Closed), Took: took})
 	}
 	r.closed(b)
+	r.begin(ctx, b.Rows)
 	return b, nil
 }
 

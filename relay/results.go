@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/mafesoftware/outbox-relay/claim"
 	"github.com/mafesoftware/outbox-relay/notify"
@@ -16,9 +17,8 @@ type results struct {
 	r *relay
 	// wake has room for one: there is something to write, or the end has come.
 	wake chan struct{}
-	// owing is true while results cannot be written. The relay then claims nothing: a row whose lease has run out could be
-	// sent again although its result is here.
-	owing atomic.Bool
+	// begun is when the write under way began, nil when none is.
+	begun atomic.Pointer[time.Time]
 
 	mu       sync.Mutex
 	pending  []claim.Result
@@ -36,6 +36,9 @@ func (q *results) add(result claim.Result) {
 }
 
 func (q *results) release(rows ...claim.Row) {
+	if len(rows) == 0 {
+		return
+	}
 	q.mu.Lock()
 	q.released = append(q.released, rows...)
 	q.mu.Unlock()
@@ -70,8 +73,8 @@ func (q *results) run(ctx context.Context) {
 	}
 }
 
-// record writes a batch. A batch that the database refuses for what is in it is written one by one, so that one bad
-// result does not hold up the others.
+// record writes a batch. A batch that the database refuses for what is in it, or for a row that another transaction holds,
+// is written one by one, so that one row does not hold up the others.
 func (q *results) record(ctx context.Context, batch []claim.Result) {
 	if len(batch) == 0 {
 		return
@@ -87,7 +90,10 @@ func (q *results) record(ctx context.Context, batch []claim.Result) {
 		}
 		return
 	}
-	retried := false
+	if rowHeld(err) && !q.r.once && ctx.Err() == nil {
+		q.add(batch[0])
+		return
+	}
 	for i, result := range batch {
 		outcome := outcomeOf(result)
 		switch {
@@ -95,12 +101,12 @@ func (q *results) record(ctx context.Context, batch []claim.Result) {
 			outcome = Errored
 		case !ours[i]:
 			outcome = Lost
+		case outcome == Retried:
+			// The claim that set the timer knew the end of the lease, not this. The server's clock, as far as it is known here.
+			now := result.Row.Batch.Now.Add(time.Since(result.Row.Batch.TakenAt))
+			q.r.bell.Announce(now.Add(result.RetryIn))
 		}
 		q.r.recorded(result, outcome)
-		retried = retried || outcome == Retried
-	}
-	if retried {
-		q.r.bell.Ring(notify.Retry) // its time may come before the one for which the relay waits
 	}
 }
 
@@ -113,6 +119,16 @@ func (q *results) giveBack(ctx context.Context, rows []claim.Row) {
 		ours, err = q.r.store.Release(ctx, rows)
 		return err
 	})
+	if err != nil && !outage(err) && len(rows) > 1 {
+		for i := range rows {
+			q.giveBack(ctx, rows[i:i+1])
+		}
+		return
+	}
+	if rowHeld(err) && !q.r.once && ctx.Err() == nil {
+		q.release(rows[0])
+		return
+	}
 	for i, row := range rows {
 		outcome := Released
 		switch {
@@ -128,21 +144,35 @@ func (q *results) giveBack(ctx context.Context, rows []claim.Row) {
 	}
 }
 
+// overdue is how long a write may take before the relay stops claiming: less than what is left of a lease after a send.
+const overdue = sendMargin / 2
+
+// owing tells that results are not written in time. The relay then claims nothing: a row whose lease has run out could be
+// sent again although its result is here.
+func (q *results) owing() bool {
+	begun := q.begun.Load()
+	return begun != nil && time.Since(*begun) > overdue
+}
+
+// onceRetries is how often RunOnce tries again to write: a session that was cut is no reason to send a message twice.
+const onceRetries = 3
+
 // persist tries until it works, the database refuses the data, or the time is over. The fence makes a late write safe,
 // and as long as nobody has taken the row since, it is still the right one.
 func (q *results) persist(ctx context.Context, write func(context.Context) error) error {
-	for n := 0; ; n++ {
-		err := q.r.statement(ctx, write)
-		if err != nil && outage(err) && !q.r.once {
-			q.owing.Store(true)
-			if sleep(ctx, retryDelay(n)) == nil {
-				continue
-			}
-		}
-		if q.owing.Swap(false) {
+	begun := time.Now()
+	q.begun.Store(&begun)
+	defer func() {
+		q.begun.Store(nil)
+		if time.Since(begun) > overdue {
 			q.r.bell.Ring(notify.Poll) // the loop has been waiting for this
 		}
-		return err
+	}()
+	for n := 0; ; n++ {
+		err := q.r.statement(ctx, write)
+		if err == nil || !outage(err) || q.r.once && n == onceRetries || sleep(ctx, retryDelay(n)) != nil {
+			return err
+		}
 	}
 }
 

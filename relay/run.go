@@ -56,8 +56,9 @@ func Run(ctx context.Context, pool *pgxpool.Pool, table outbox.Table, senders Se
 	g.Go(func() error { return l.watch.Run(ctx) })
 	g.Go(func() error { r.watchTrigger(ctx); return nil })
 	g.Go(func() error { r.results.run(writing); return nil })
+	stopped := r.stopAtEnd(ctx)
 	l.run(ctx)
-	r.results.release(r.work.drain()...)
+	stopped()
 	r.work.wait()
 	r.results.close()
 	limit := time.AfterFunc(lastWrites, stopWriting)
@@ -93,12 +94,16 @@ func (r *relay) newListener() *notify.Listener {
 		scope = hex.EncodeToString(sum[:8])
 	}
 	return &notify.Listener{
-		Bell:          r.bell,
-		Channel:       r.table.Channel(),
-		Self:          uuid.NewString(),
-		Scope:         scope,
-		Connect:       r.connectListener,
-		Notify:        r.store.Notify,
+		Bell:    r.bell,
+		Channel: r.table.Channel(),
+		Self:    uuid.NewString(),
+		Scope:   scope,
+		Connect: r.connectListener,
+		Notify: func(ctx context.Context, payload string) error {
+			err := r.store.Notify(ctx, payload)
+			r.dropSilent(err)
+			return err
+		},
 		ProbeInterval: r.opts.probeInterval(),
 		ProbeTimeout:  probeTimeout,
 		Changed: func(err error) {

@@ -41,25 +41,23 @@ func (r *relay) process(row claim.Row) {
 		r.opts.Observer.SendStart(attempt)
 	}
 	begun := time.Now()
-	externalID, err, abandoned := r.attempt(sender, row)
-	result := r.settle(row, externalID, err)
+	externalID, failed, abandoned := r.attempt(sender, row)
+	result := r.settle(row, externalID, failed)
 	if r.opts.Observer.SendEnd != nil {
-		var failed *transporte.Error
-		uncertain := errors.As(err, &failed) && failed != nil && failed.Uncertain
 		r.opts.Observer.SendEnd(SendEnd{Attempt: attempt, Took: time.Since(begun), Category: result.Category, Code: result.Code,
-			Uncertain: uncertain, Abandoned: abandoned})
+			Uncertain: failed != nil && failed.Uncertain, Abandoned: abandoned})
 	}
 	r.pace.sent(time.Since(begun))
 	r.results.add(result)
 }
 
 type answer struct {
-	id  string
-	err error
+	id     string
+	failed *transporte.Error // nil: sent
 }
 
 // attempt calls the sender in a goroutine of its own, so that one that ignores its context can be left behind.
-func (r *relay) attempt(sender transporte.Sender, row claim.Row) (externalID string, err error, abandoned bool) {
+func (r *relay) attempt(sender transporte.Sender, row claim.Row) (externalID string, failed *transporte.Error, abandoned bool) {
 	// Not the relay's context: what has begun may finish within its timeout when the relay is asked to stop.
 	ctx, cancel := context.WithTimeout(context.Background(), r.opts.timeout())
 	defer cancel()
@@ -67,39 +65,44 @@ func (r *relay) attempt(sender transporte.Sender, row claim.Row) (externalID str
 	go func() { answered <- r.call(ctx, sender, row) }()
 	select {
 	case a := <-answered:
-		return a.id, timedOut(ctx, a.err), false
+		return a.id, a.failed, false
 	case <-ctx.Done():
 	}
 	overdue := time.NewTimer(grace)
 	defer overdue.Stop()
 	select {
 	case a := <-answered:
-		return a.id, timedOut(ctx, a.err), false
+		return a.id, a.failed, false
 	case <-overdue.C:
 		r.log.Error("sender ignores its context and was left behind", "id", attemptOf(row).ID, "channel", row.Channel)
 		return "", &transporte.Error{Category: outbox.Network, Code: "timeout", Uncertain: true}, true
 	}
 }
 
-// call turns a panic into an error. Its value is not logged: it may carry the message.
+// call turns a panic into a failure, also one of the error's own methods. Its value is not logged: it may carry the message.
 func (r *relay) call(ctx context.Context, sender transporte.Sender, row claim.Row) (a answer) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.log.Error("sender panicked", "id", attemptOf(row).ID, "channel", row.Channel, "panic", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
-			a = answer{err: &transporte.Error{Category: outbox.Network, Code: "transporte_panico", Uncertain: true}}
+			a = answer{failed: &transporte.Error{Category: outbox.Network, Code: "transporte_panico", Uncertain: true}}
 		}
 	}()
 	id, err := sender.Send(ctx, message(row))
-	return answer{id, err}
+	return answer{id, failure(ctx, err)}
 }
 
-// timedOut gives an error that only says that the context ended the code timeout.
-func timedOut(ctx context.Context, err error) error {
+// failure reads a sender's error, nil when there is none.
+func failure(ctx context.Context, err error) *transporte.Error {
 	var failed *transporte.Error
-	if err == nil || ctx.Err() == nil || errors.As(err, &failed) && failed != nil {
-		return err
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &failed) && failed != nil:
+		return failed
+	case ctx.Err() != nil: // it says no more than that the context ended
+		return &transporte.Error{Category: outbox.Network, Code: "timeout", Uncertain: true}
 	}
-	return &transporte.Error{Category: outbox.Network, Code: "timeout", Uncertain: true}
+	return &transporte.Error{Code: "transporte_excepcion"}
 }
 
 func message(row claim.Row) transporte.Message {
@@ -137,13 +140,9 @@ func attemptOf(row claim.Row) Attempt {
 }
 
 // settle decides what a send's answer means for its row.
-func (r *relay) settle(row claim.Row, externalID string, err error) claim.Result {
-	if err == nil {
+func (r *relay) settle(row claim.Row, externalID string, failed *transporte.Error) claim.Result {
+	if failed == nil {
 		return claim.Result{Row: row, State: outbox.Sent, ExternalID: externalID}
-	}
-	var failed *transporte.Error
-	if !errors.As(err, &failed) || failed == nil {
-		failed = &transporte.Error{Code: "transporte_excepcion"}
 	}
 	result := claim.Result{Row: row, Category: outbox.ShortCode(cmp.Or(failed.Category, outbox.Network)), Code: outbox.ShortCode(failed.Code)}
 	switch {

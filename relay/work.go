@@ -21,6 +21,7 @@ type work struct {
 	queue   []claim.Row
 	running int
 	lowMark int
+	stopped bool
 }
 
 func newWork(limit int, process func(claim.Row)) *work {
@@ -29,9 +30,13 @@ func newWork(limit int, process func(claim.Row)) *work {
 	return w
 }
 
-// add queues rows. It does not block.
-func (w *work) add(rows []claim.Row) {
+// add queues rows. It does not block. After stop it gives them back: their claim was under way when the end came.
+func (w *work) add(rows []claim.Row) (refused []claim.Row) {
 	w.mu.Lock()
+	if w.stopped {
+		w.mu.Unlock()
+		return rows
+	}
 	w.queue = append(w.queue, rows...)
 	begin := min(len(w.queue), w.limit-w.running)
 	w.running += begin
@@ -39,6 +44,7 @@ func (w *work) add(rows []claim.Row) {
 	for range begin {
 		w.group.Go(w.run)
 	}
+	return nil
 }
 
 func (w *work) run() error {
@@ -83,12 +89,12 @@ func (w *work) room(ahead int) int {
 	return w.limit + ahead - w.running - len(w.queue)
 }
 
-// drain takes back what nobody has begun.
-func (w *work) drain() []claim.Row {
+// stop takes back what nobody has begun. Nothing begins any more.
+func (w *work) stop() []claim.Row {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	rows := w.queue
-	w.queue = nil
+	w.queue, w.stopped = nil, true
 	return rows
 }
 
