@@ -23,6 +23,15 @@ check: ## what CI runs: gofmt, vet, staticcheck, test
 	go run $(STATICCHECK) ./...
 	@$(MAKE) test
 
+.PHONY: stress
+stress: postgres ## the watch lock under 200,000 transactions
+	go test ./tests -run 'WatchLock|Stress' -v -watch.transactions=200000
+
+.PHONY: model
+model: ## check the watch lock's model with Spin
+	@scripts/spin.sh
+	tests/model/check.sh
+
 .PHONY: postgres
 postgres: ## install Postgres where there is none (DATABASE_URL says where one is)
 	@scripts/postgres.sh

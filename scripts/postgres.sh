@@ -4,10 +4,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-fail() {
-	echo "postgres.sh: $*" >&2
-	exit 1
-}
+. scripts/packages.sh
 
 holds_server() {
 	[ -x "$1/initdb" ] && [ -x "$1/postgres" ]
@@ -27,40 +24,13 @@ installed() {
 	return 1
 }
 
-as_root() {
-	if [ "$(id -u)" -eq 0 ]; then
-		"$@"
-	elif command -v sudo >/dev/null; then
-		sudo "$@"
-	else
-		fail "neither root nor sudo: install PostgreSQL's server yourself, or set DATABASE_URL."
-	fi
-}
-
-install_with_apt() {
-	# Without this the package makes a cluster of its own and starts it.
-	as_root mkdir -p /etc/postgresql-common/createcluster.d
-	echo 'create_main_cluster = false' | as_root tee /etc/postgresql-common/createcluster.d/no-main-cluster.conf >/dev/null
-	as_root apt-get update
-	as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends postgresql
-}
-
-install() {
-	if command -v apt-get >/dev/null; then
-		install_with_apt
-	elif command -v dnf >/dev/null; then
-		as_root dnf install -y postgresql-server
-	elif command -v apk >/dev/null; then
-		as_root apk add postgresql
-	elif command -v brew >/dev/null; then
-		brew install postgresql@17
-	else
-		fail "no apt-get, dnf, apk or brew: install PostgreSQL's server yourself, or set DATABASE_URL."
-	fi
-}
-
 if [ -n "${DATABASE_URL:-}" ] || installed; then
 	exit
 fi
-install
+if command -v apt-get >/dev/null; then
+	# Without this the package makes a cluster of its own and starts it.
+	as_root mkdir -p /etc/postgresql-common/createcluster.d
+	echo 'create_main_cluster = false' | as_root tee /etc/postgresql-common/createcluster.d/no-main-cluster.conf >/dev/null
+fi
+install_package postgresql postgresql-server postgresql postgresql@17
 installed || fail "the package is installed, but initdb and postgres are in none of the usual places: set OUTBOX_PG_BIN to their folder."
