@@ -49,7 +49,10 @@ func Up(ctx context.Context, conn *pgx.Conn, t outbox.Table) error {
 // Down removes the trigger with its function, the due index and the version. The table with its messages, its columns
 // and its unique index stay: dropping them is left to a person.
 func Down(ctx context.Context, conn *pgx.Conn, t outbox.Table) error {
-	err := run(ctx, conn, t, func(m *migrate.Migrator) error { return m.MigrateTo(ctx, 0) })
+	version, _, err := Status(ctx, conn, t)
+	if err == nil && version > 0 { // otherwise it would make a schema to take nothing away
+		err = run(ctx, conn, t, func(m *migrate.Migrator) error { return m.MigrateTo(ctx, 0) })
+	}
 	if err != nil {
 		return err
 	}
@@ -106,7 +109,7 @@ func run(ctx context.Context, conn *pgx.Conn, t outbox.Table, move func(*migrate
 	deadline := time.Now().Add(patience)
 	for {
 		err := move(m)
-		if outbox.SQLState(err) != "55P03" || time.Now().After(deadline) { // lock_not_available
+		if !passes(err) || time.Now().After(deadline) {
 			if err != nil {
 				return fmt.Errorf("migrate %s: %w", t, err)
 			}
@@ -116,6 +119,13 @@ func run(ctx context.Context, conn *pgx.Conn, t outbox.Table, move func(*migrate
 			return fmt.Errorf("migrate %s: %w", t, err)
 		}
 	}
+}
+
+// passes tells whether an error is gone once somebody else's transaction ends: a lock that was not available, or a
+// deadlock with another program that migrates by tern and waits, with a snapshot, for tern's own lock.
+func passes(err error) bool {
+	state := outbox.SQLState(err)
+	return state == "55P03" || state == "40P01"
 }
 
 // lock keeps migrations apart. It asks again and again instead of waiting in pg_advisory_lock: a statement that waits

@@ -64,10 +64,13 @@ var (
 // Run listens until ctx ends, through any outage, and returns nil. pgxlisten reads the session; since it cannot see that
 // a session is dead, a watchdog proves it from the first moment on, and ends it otherwise.
 func (l *Listener) Run(ctx context.Context) error {
-	for ctx.Err() == nil {
-		l.enter(down, l.session(ctx))
+	for {
+		err := l.session(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		l.enter(down, err)
 	}
-	return nil
 }
 
 // session is one run of pgxlisten. It dials again by itself after an error; the watchdog ends it when it has gone silent.
@@ -77,9 +80,11 @@ func (l *Listener) session(ctx context.Context) error {
 	h := &handler{l: l, echo: make(chan struct{}, 1), listening: make(chan struct{}, 1)}
 	listener := pgxlisten.Listener{
 		Connect: l.connect,
-		LogError: func(_ context.Context, err error) {
+		LogError: func(ctx context.Context, err error) {
 			h.connected.Store(false)
-			l.enter(down, err)
+			if ctx.Err() == nil { // otherwise it was ended, and not lost
+				l.enter(down, err)
+			}
 		},
 		ReconnectDelay: time.Millisecond, // connect waits, longer and longer, which pgxlisten cannot
 	}
@@ -96,9 +101,6 @@ func (l *Listener) session(ctx context.Context) error {
 
 // enter notes a change and reports it once.
 func (l *Listener) enter(to state, err error) {
-	if errors.Is(err, context.Canceled) {
-		return
-	}
 	if errors.Is(err, errDeaf) {
 		to = deaf
 	}
@@ -194,15 +196,25 @@ func (l *Listener) probe(ctx context.Context, h *handler) error {
 	}
 	late := time.NewTimer(l.ProbeTimeout) // counts from here: a busy pool says nothing about the session
 	defer late.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-late.C:
-		return errSilent
-	case <-h.echo:
-		return nil
+	for arrived, n := h.arrived.Load(), 1; ; n++ {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-h.echo:
+			return nil
+		case <-late.C:
+		}
+		before := arrived
+		if arrived = h.arrived.Load(); arrived == before || n == floodWaits {
+			return errSilent
+		}
+		late.Reset(l.ProbeTimeout)
 	}
 }
+
+// floodWaits is how often ProbeTimeout may pass while other notifications arrive: the probe may stand in line behind
+// thousands of them. Not without end, since they may come from another server than the one that the probe went to.
+const floodWaits = 5
 
 // What relays say to each other on the channel, besides what the insert trigger says.
 const (
@@ -248,6 +260,7 @@ type handler struct {
 	listening chan struct{}
 	expected  atomic.Pointer[string] // payload of the probe under way; other relays probe on the same channel
 	echo      chan struct{}
+	arrived   atomic.Int64 // notifications of any kind
 }
 
 // HandleBacklog runs after LISTEN is confirmed: what was committed before is found by the look that this rings for.
@@ -262,6 +275,7 @@ func (h *handler) HandleBacklog(_ context.Context, _ string, conn *pgx.Conn) err
 }
 
 func (h *handler) HandleNotification(_ context.Context, n *pgconn.Notification, _ *pgx.Conn) error {
+	h.arrived.Add(1)
 	switch {
 	case strings.HasPrefix(n.Payload, probePrefix):
 		if expected := h.expected.Load(); expected != nil && *expected == n.Payload {

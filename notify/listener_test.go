@@ -182,26 +182,47 @@ func TestSessionIsIdleAndHoldsNoSnapshot(t *testing.T) {
 
 func TestNothingIsLeftWhenRunReturns(t *testing.T) {
 	t.Parallel()
-	e := newEar(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- e.Run(ctx) }()
-	e.awaitUp(t)
-	pid := receive(t, "a session", e.pids)
-	cancel()
-	if err := receive(t, "Run to return", done); err != nil {
-		t.Errorf("got %v, want nil", err)
+	for _, test := range []struct {
+		name string
+		end  error
+	}{{"cancelled", context.Canceled}, {"past its deadline", context.DeadlineExceeded}} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			e := newEar(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() { done <- e.Run(ended{ctx, test.end}) }()
+			e.awaitUp(t)
+			pid := receive(t, "a session", e.pids)
+			cancel()
+			if err := receive(t, "Run to return", done); err != nil {
+				t.Errorf("got %v, want nil", err)
+			}
+			if len(e.changes) > 0 || e.log.count("WARN") > 0 {
+				t.Error("got told of a lost session, want no word about an end that was asked for")
+			}
+			deadline := time.Now().Add(patience)
+			for n := 1; n > 0; {
+				if time.Now().After(deadline) {
+					t.Fatal("the session is still there")
+				}
+				if err := e.pool.QueryRow(t.Context(), "select count(*) from pg_stat_activity where pid = $1", int32(pid)).Scan(&n); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
 	}
-	deadline := time.Now().Add(patience)
-	for n := 1; n > 0; {
-		if time.Now().After(deadline) {
-			t.Fatal("the session is still there")
-		}
-		if err := e.pool.QueryRow(t.Context(), "select count(*) from pg_stat_activity where pid = $1", int32(pid)).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
+}
+
+// ended is a context with another reason for its end.
+type ended struct {
+	context.Context
+	err error
+}
+
+func (e ended) Err() error {
+	if e.Context.Err() == nil {
+		return nil
 	}
-	if len(e.changes) > 0 {
-		t.Errorf("got change %v, want none for an end that was asked for", <-e.changes)
-	}
+	return e.err
 }

@@ -85,6 +85,13 @@ func (h *handler) hear(payload string) {
 	}
 }
 
+// flood delivers other notifications for as long as d.
+func (h *handler) flood(d time.Duration) {
+	for after := time.Duration(0); after < d; after += time.Second {
+		time.AfterFunc(after, func() { h.arrived.Add(1) })
+	}
+}
+
 func TestSessionIsProvenWithinEachInterval(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -137,6 +144,15 @@ func TestSilenceIsTheOnlyReasonToEndASession(t *testing.T) {
 			time.AfterFunc(2*time.Second, func() { h.hear(payload) })
 			return nil
 		}, nil},
+		{"an echo behind a flood", func(_ int, h *handler, payload string) error {
+			h.flood(10 * time.Second)
+			time.AfterFunc(10*time.Second, func() { h.hear(payload) })
+			return nil
+		}, nil},
+		{"never an echo, and much else", func(_ int, h *handler, payload string) error {
+			h.flood(time.Minute)
+			return nil
+		}, errDeaf},
 		{"probes that cannot be sent", func(int, *handler, string) error { return errDown }, nil},
 		{"a session that ends while it is asked", func(_ int, h *handler, _ string) error {
 			h.connected.Store(false)

@@ -10,12 +10,6 @@ import (
 	"github.com/mafesoftware/outbox-relay/outbox"
 )
 
-// answer is what Enqueue returns, sent from the goroutine in which it waits.
-type answer struct {
-	outbox.Enqueued
-	err error
-}
-
 // everything is the whole table with each row's place and versions: one that was written again or locked differs.
 const everything = `select coalesce(string_agg(concat_ws('|', t.ctid, t.xmin, t.xmax, t::text), e'\n' order by t.ctid), '') from outbox t`
 
@@ -88,16 +82,15 @@ func TestDuplicateOfAnOpenTransactionWaitsForItsEnd(t *testing.T) {
 					t.Fatal(err)
 				}
 				second := way.begin(t, pool, outbox.Table{})
-				answers := make(chan answer, 1)
-				go func() {
-					got, err := second.enqueue(message("k"))
-					answers <- answer{got, err}
-				}()
+				var got outbox.Enqueued
+				done := start(t, func() (err error) {
+					got, err = second.enqueue(message("k"))
+					return err
+				})
 				eventually(t, pool, somebodyWaits)
 				exec(t, first, end)
-				got := <-answers
-				if got.err != nil {
-					t.Fatal(got.err)
+				if err := <-done; err != nil {
+					t.Fatal(err)
 				}
 				if committed := end == "commit"; got.New == committed || (got.ID == original.ID) != committed {
 					t.Errorf("got %+v after the %s of %s", got, end, original.ID)

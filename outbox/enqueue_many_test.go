@@ -101,12 +101,10 @@ func TestEnqueueManyAnswersForATransactionThatWasOpen(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got []outbox.Enqueued
-			done := make(chan error, 1)
-			go func() {
-				var err error
+			done := start(t, func() (err error) {
 				got, err = outbox.Table{}.EnqueueMany(t.Context(), second, []outbox.Message{message("k"), message("a"), message("k"), message("z")})
-				done <- err
-			}()
+				return err
+			})
 			eventually(t, pool, somebodyWaits)
 			exec(t, first, end)
 			if err := <-done; err != nil {
@@ -140,21 +138,21 @@ func TestTwoTransactionsThatEnqueueTheSameKeysInOppositeOrderDoNotDeadlock(t *te
 	forward := []outbox.Message{message("a"), message("m"), message("z")}
 	backward := []outbox.Message{message("z"), message("m"), message("a")}
 	answers := make([][]outbox.Enqueued, 2)
-	done := make(chan error, 2)
+	var done []<-chan error
 	for i, ms := range [][]outbox.Message{forward, backward} {
-		go func() {
-			done <- pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) (err error) {
+		done = append(done, start(t, func() error {
+			return pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) (err error) {
 				answers[i], err = outbox.Table{}.EnqueueMany(t.Context(), tx, ms)
 				return err
 			})
-		}()
+		}))
 	}
 	eventually(t, pool, "select count(*) = 2 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'")
 	if err := gate.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 {
-		if err := <-done; err != nil {
+	for _, answer := range done {
+		if err := <-answer; err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -213,6 +213,18 @@ func mustEnqueue(t testing.TB, pool *pgxpool.Pool, table outbox.Table, ms ...out
 	return answers
 }
 
+// start runs f beside the test. A test that fails before the answer waits for it, since f uses what is closed then.
+func start(t testing.TB, f func() error) <-chan error {
+	t.Helper()
+	answer, ended := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(ended)
+		answer <- f()
+	}()
+	t.Cleanup(func() { <-ended })
+	return answer
+}
+
 // refused fails the test unless err wraps want and names each of the words.
 func refused(t testing.TB, err, want error, words ...string) {
 	t.Helper()

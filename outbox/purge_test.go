@@ -144,28 +144,22 @@ func TestTwoPurgesAtOnceCountEachMessageOnce(t *testing.T) {
 	pool := built(t, outbox.Table{})
 	fill(t, pool, 8000, "descartado", cut.Add(-time.Hour))
 	fill(t, pool, 10, "enviado", cut)
-	type result struct {
-		deleted int64
-		err     error
+	var deleted [2]int64
+	var done []<-chan error
+	for i := range deleted {
+		done = append(done, start(t, func() (err error) {
+			deleted[i], err = outbox.Table{}.Purge(t.Context(), pool, cut)
+			return err
+		}))
 	}
-	results := make(chan result, 2)
-	for range 2 {
-		go func() {
-			deleted, err := outbox.Table{}.Purge(t.Context(), pool, cut)
-			results <- result{deleted, err}
-		}()
-	}
-	var sum int64
-	for range 2 {
-		r := <-results
-		if r.err != nil {
-			t.Error(r.err)
+	for _, answer := range done {
+		if err := <-answer; err != nil {
+			t.Error(err)
 		}
-		sum += r.deleted
 	}
 	// What one had locked, the other passed over; the first deleted it.
-	if got := left(t, pool); sum != 8000 || got != "enviado 10" {
-		t.Errorf("got %d deleted and %s left, want 8000 and enviado 10", sum, got)
+	if got := left(t, pool); deleted[0]+deleted[1] != 8000 || got != "enviado 10" {
+		t.Errorf("got %d deleted and %s left, want 8000 in all and enviado 10", deleted, got)
 	}
 }
 

@@ -48,7 +48,7 @@ type relay struct {
 	senders Senders
 	opts    Options
 	log     *slog.Logger
-	once    bool // RunOnce: a failed statement is counted, not tried again
+	once    bool // RunOnce: a failed claim is not made again, a failed write a few times
 
 	store   *claim.Store
 	bell    *notify.Bell

@@ -37,7 +37,7 @@ func command(ctx context.Context, args []string, env func(string) string, stdout
 	switch {
 	case err == nil:
 		return 0
-	case errors.Is(err, errUsage):
+	case errors.Is(err, errUsage), errors.Is(err, outbox.ErrInvalidOptions):
 		fmt.Fprintf(stderr, "relay: %v; see relay help\n", err)
 		return 2
 	}
@@ -66,7 +66,7 @@ func dispatch(ctx context.Context, args []string, env func(string) string, stdou
 		flags.StringVar(&channels, "channels", "correo,whatsapp,webhook", "")
 	}
 	switch err := flags.Parse(args); {
-	case errors.Is(err, flag.ErrHelp), name == "help":
+	case errors.Is(err, flag.ErrHelp), name == "help", name == "--help", name == "-h":
 		fmt.Fprint(stdout, usage)
 		return nil
 	case err != nil:
@@ -95,13 +95,17 @@ func databaseURL(env func(string) string) (string, error) {
 }
 
 func migrateTable(ctx context.Context, action string, table outbox.Table, env func(string) string, stdout io.Writer) error {
-	if action == "print" {
+	switch action {
+	case "up", "down", "status":
+	case "print":
 		script, err := migrate.SQL(table)
 		if err != nil {
 			return err
 		}
 		_, err = io.WriteString(stdout, script)
 		return err
+	default:
+		return fmt.Errorf("%w: migrate knows up, down, status and print, not %q", errUsage, action)
 	}
 	dsn, err := databaseURL(env)
 	if err != nil {
@@ -117,9 +121,6 @@ func migrateTable(ctx context.Context, action string, table outbox.Table, env fu
 		err = migrate.Up(ctx, conn, table)
 	case "down":
 		err = migrate.Down(ctx, conn, table)
-	case "status":
-	default:
-		return fmt.Errorf("%w: migrate knows up, down, status and print, not %q", errUsage, action)
 	}
 	if err != nil {
 		return err

@@ -1,0 +1,140 @@
+package relay_test
+
+import (
+	"context"
+	"reflect"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mafesoftware/outbox-relay/relay"
+	"github.com/mafesoftware/outbox-relay/transporte"
+)
+
+func TestAResultThatTheTableRefusesDoesNotHoldUpTheOthers(t *testing.T) {
+	t.Parallel()
+	for name, refusal := range map[string]string{
+		"a check": "alter table outbox add check (id_externo <> 'ext-bad')",
+		"a trigger": `create function refuse() returns trigger language plpgsql as
+			$$ begin if new.id_externo = 'ext-bad' then raise 'no'; end if; return new; end $$;
+			create trigger refuse before update on outbox for each row execute function refuse()`,
+		"a trigger with a code of its own": `create function refuse() returns trigger language plpgsql as
+			$$ begin if new.id_externo = 'ext-bad' then raise 'no' using errcode = 'AP001'; end if; return new; end $$;
+			create trigger refuse before update on outbox for each row execute function refuse()`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := open(t)
+			d.exec(t, refusal)
+			d.addMany(t, 30)
+			bad := d.add(t, fields{"plantilla": "'bad'", "programado_para": "now() - interval '1 minute'"})
+			errored := make(chan relay.Recorded, 100)
+			d.start(t, func(_ context.Context, m transporte.Message) (string, error) { return "ext-" + m.Template, nil },
+				relay.Options{Observer: relay.Observer{Recorded: func(r relay.Recorded) {
+					if r.Outcome == relay.Errored {
+						errored <- r
+					}
+				}}})
+			if r := receive(t, errored, "the end of the refused result"); r.ID != bad {
+				t.Errorf("the result of %s was given up, want that of %s", r.ID, bad)
+			}
+			eventually(t, "the others are recorded", func() bool { return d.count(t, "estado = 'enviado'") == 30 })
+			d.addMany(t, 1)
+			eventually(t, "a later one is sent", func() bool { return d.count(t, "estado = 'enviado'") == 31 })
+			d.wantRow(t, bad, "estado = 'procesando' and intentos = 1")
+		})
+	}
+}
+
+func TestARowThatIsDeletedOrCancelledWhileItIsSentCountsAsLost(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	outcomes := make(chan relay.Recorded, 10)
+	statements := map[string]string{
+		"deleted":   "delete from outbox where id = $1::uuid",
+		"cancelled": "update outbox set estado = 'descartado' where id = $1::uuid",
+	}
+	d.start(t, func(ctx context.Context, m transporte.Message) (string, error) {
+		if statement := statements[m.Template]; statement != "" {
+			if _, err := d.Exec(ctx, statement, m.ID); err != nil {
+				return "", err
+			}
+		}
+		return "", nil
+	}, relay.Options{Observer: relay.Observer{Recorded: func(r relay.Recorded) { outcomes <- r }}})
+	for template, want := range map[string]relay.Outcome{"deleted": relay.Lost, "cancelled": relay.Lost, "kept": relay.Sent} {
+		id := d.add(t, fields{"plantilla": "'" + template + "'"})
+		if got := receive(t, outcomes, "the outcome"); got.ID != id || got.Outcome != want {
+			t.Errorf("%s: got %s of %s, want %s of %s", template, got.Outcome, got.ID, want, id)
+		}
+	}
+	d.wantCount(t, "estado = 'descartado' and plantilla = 'cancelled' and enviado_en is null", 1)
+}
+
+func TestARowThatAnotherTransactionHoldsDoesNotHoldUpTheOthers(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	held := d.add(t, fields{"plantilla": "'held'", "programado_para": "now() - interval '1 minute'"})
+	d.addMany(t, 30)
+	tx, err := d.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	var received receiver
+	stop := d.start(t, func(ctx context.Context, m transporte.Message) (string, error) {
+		if m.ID == held { // a person looks at it, in a transaction that stays open
+			if _, err := tx.Exec(ctx, "select from outbox where id = $1::uuid for update", held); err != nil {
+				return "", err
+			}
+		}
+		return received.Send(ctx, m)
+	}, relay.Options{})
+	eventually(t, "the others are recorded", func() bool { return d.count(t, "estado = 'enviado'") == 30 })
+	d.addMany(t, 30)
+	eventually(t, "later ones are sent", func() bool { return d.count(t, "estado = 'enviado'") == 60 })
+	d.wantRow(t, held, "estado = 'procesando'")
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "its result is written", func() bool { return d.count(t, "estado = 'enviado'") == 61 })
+	stop()
+	received.wantEachOnce(t, 61)
+}
+
+func TestRunOnceWritesItsResultsAlthoughItsSessionsWereCut(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	d.addMany(t, 3)
+	person, err := pgx.ConnectConfig(t.Context(), d.Config().ConnConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer person.Close(context.Background())
+	summary := d.runOnce(t, func(ctx context.Context, _ transporte.Message) (string, error) {
+		_, err := person.Exec(ctx, "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()")
+		return "", err
+	}, relay.Options{Concurrency: 1})
+	if summary.Sent != 3 {
+		t.Errorf("got %+v, want 3 sent", summary)
+	}
+	d.wantCount(t, "estado = 'enviado'", 3)
+}
+
+func TestRunOnceCountsAWriteThatTheDatabaseRefuses(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	d.exec(t, "alter table outbox add check (id_externo <> 'ext-bad')")
+	for _, template := range []string{"good", "bad", "good"} {
+		d.add(t, fields{"plantilla": "'" + template + "'"})
+	}
+	summary := d.runOnce(t, func(_ context.Context, m transporte.Message) (string, error) { return "ext-" + m.Template, nil }, relay.Options{})
+	if summary.Errors == 0 || summary.LastError != "23514" || summary.Sent != 2 {
+		t.Errorf("got %+v, want 2 sent and errors with 23514", summary)
+	}
+	summary.Errors, summary.LastError = 0, ""
+	if want := (relay.Summary{Claimed: 3, Sent: 2}); !reflect.DeepEqual(withoutWarnings(summary), want) {
+		t.Errorf("got %+v, want %+v besides", summary, want)
+	}
+	d.wantCount(t, "plantilla = 'bad' and estado = 'procesando' and intentos = 1", 1)
+}
