@@ -1,6 +1,7 @@
 package claim_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -133,6 +134,32 @@ func TestRecordTellsLostRowsOfABatchFromTheOthers(t *testing.T) {
 			f.wantRow(t, id(r), "estado = 'procesando' and id_externo is null")
 		}
 	}
+}
+
+func TestRecordAndReleaseDoNotWaitLongForARowThatAnotherTransactionHolds(t *testing.T) {
+	t.Parallel()
+	f := open(t)
+	f.add(t, nil)
+	f.add(t, nil)
+	rows := f.take(t, 2).Rows
+	tx, err := f.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	if _, err := tx.Exec(t.Context(), "select from outbox where id = $1 for update", rows[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	_, record := f.Record(ctx, []claim.Result{{Row: rows[1], State: outbox.Sent}, {Row: rows[0], State: outbox.Sent}})
+	_, release := f.Release(ctx, []claim.Row{rows[1], rows[0]})
+	for name, err := range map[string]error{"record": record, "release": release} {
+		if outbox.SQLState(err) != "55P03" {
+			t.Errorf("%s: got %v, want 55P03", name, err)
+		}
+	}
+	f.wantRow(t, id(rows[1]), "estado = 'procesando'")
 }
 
 func TestRecordStoresForeignTextCleanedAndCut(t *testing.T) {

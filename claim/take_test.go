@@ -185,6 +185,35 @@ func TestTakeTellsWhenTheNextRowFallsDue(t *testing.T) {
 			t.Errorf("%s: the next row is due in %v, want %v", step.name, got, step.want)
 		}
 	}
+	// The last of them is due in 2 hours.
+	for _, test := range []struct {
+		name    string
+		horizon time.Duration
+		due     int // rows
+		want    bool
+	}{
+		{"it lies within the horizon", 3 * time.Hour, 0, true},
+		{"it lies beyond the horizon", time.Hour, 0, false},
+		{"fewer rows than asked for are due", 0, 9, true},
+		{"as many rows as asked for are due", 0, 10, false},
+	} {
+		var last string
+		for range test.due {
+			last = f.add(t, nil)
+		}
+		ask.Horizon = test.horizon
+		b := f.ask(t, ask)
+		if got := !b.Next.IsZero(); got != test.want {
+			t.Errorf("%s: told of a next row %t, want %t", test.name, got, test.want)
+		}
+		if test.due == 0 {
+			if !b.Due.IsZero() {
+				t.Errorf("%s: the last claimed row was due at %v, want none", test.name, b.Due)
+			}
+			continue
+		}
+		f.wantRow(t, last, "programado_para = timestamptz '"+b.Due.Format(time.RFC3339Nano)+"'")
+	}
 }
 
 func TestTakeReadsAMessageAsItWasWritten(t *testing.T) {

@@ -1,12 +1,14 @@
 package migrate_test
 
 import (
+	"context"
 	"os"
 	osexec "os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -53,7 +55,9 @@ func TestCopyWithAnEmptySearchPathFiresTheTrigger(t *testing.T) {
 	if got := rowsOf(t, conn, table); got != rows {
 		t.Errorf("got %s, want %s", got, rows)
 	}
-	if got, err := listener.WaitForNotification(t.Context()); err != nil || got.Channel != table.Channel() {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if got, err := listener.WaitForNotification(ctx); err != nil || got.Channel != table.Channel() {
 		t.Errorf("got %v, %v, want a notification", got, err)
 	}
 	complete(t, conn, table)

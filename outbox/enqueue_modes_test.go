@@ -73,7 +73,7 @@ func TestEveryWayToEnqueueStoresTheSameBytes(t *testing.T) {
 		}
 	}
 	for i, want := range datos {
-		const same = "select datos = $2::text::jsonb and datos::text = ($2::text::jsonb)::text from outbox where clave_idempotencia = $1"
+		const same = "select datos::text = ($2::text::jsonb)::text from outbox where clave_idempotencia = $1"
 		if !value[bool](t, tx, same, ms[i].IdempotencyKey, want) {
 			t.Errorf("%.40s: datos is not %.80s", ms[i].IdempotencyKey, want)
 		}

@@ -66,8 +66,8 @@ func (m Message) row(t Table) (row, error) {
 		r.maxAttempts = &n
 	}
 	if !m.ScheduledFor.IsZero() {
-		// As text, year 1 would be year 0 in the west, which Postgres refuses, and a fraction would be rounded up.
-		at := m.ScheduledFor.UTC().Truncate(time.Microsecond)
+		// A driver that sends it as text has Postgres round it up, others cut it off.
+		at := m.ScheduledFor.Truncate(time.Microsecond)
 		r.scheduledFor = &at
 	}
 	if m.OrderingKey != "" {

@@ -166,6 +166,7 @@ func TestValuesAtTheirBoundsAreStored(t *testing.T) {
 	add("upper case tenant", func(m *outbox.Message) { m.TenantID = strings.ToUpper(tenant) })
 	add("nil tenant", func(m *outbox.Message) { m.TenantID = "00000000-0000-0000-0000-000000000000" })
 	add("depth", func(m *outbox.Message) { m.Data = deep(5000) })
+	add("width", func(m *outbox.Message) { m.Data = json.RawMessage("[" + strings.Repeat(`[],{},`, 6000) + "[]]") })
 	add("large number", func(m *outbox.Message) { m.Data = json.RawMessage(`[1e15999, -1.5e-15996, 0e5, -0]`) })
 	add("surrogates", func(m *outbox.Message) { m.Data = json.RawMessage(`"\ud83d\ude00\uD83D\uDE00\\ud83d\\u0000"`) })
 	add("headers", func(m *outbox.Message) { m.Headers = map[string]string{strings.Repeat("😀", 200): "", "a": " "} })

@@ -167,15 +167,17 @@ func TestPurgePassesOverLockedRows(t *testing.T) {
 	t.Parallel()
 	pool := built(t, outbox.Table{})
 	fill(t, pool, 100, "enviado", cut.Add(-time.Hour))
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // a purge that waits for the person would wait for ever
+	defer cancel()
 	person := begin(t, pool)
 	exec(t, person, "select from outbox limit 7 for update")
-	if deleted, err := (outbox.Table{}).Purge(t.Context(), pool, cut); err != nil || deleted != 93 {
+	if deleted, err := (outbox.Table{}).Purge(ctx, pool, cut); err != nil || deleted != 93 {
 		t.Errorf("got %d, %v, want 93", deleted, err)
 	}
 	if err := person.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if deleted, err := (outbox.Table{}).Purge(t.Context(), pool, cut); err != nil || deleted != 7 {
+	if deleted, err := (outbox.Table{}).Purge(ctx, pool, cut); err != nil || deleted != 7 {
 		t.Errorf("got %d, %v, want the 7 that were locked", deleted, err)
 	}
 }
@@ -188,13 +190,15 @@ func TestPurgeAndClaimDoNotDisturbEachOther(t *testing.T) {
 		fill(t, pool, 1000, "enviado", cut.Add(-time.Hour))
 		fill(t, pool, 50, "pendiente", cut.Add(-time.Hour))
 	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // one that waits for the other would wait for ever
+	defer cancel()
 	store, _, err := claim.Open(t.Context(), pool, outbox.Table{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	taken := 0
 	take := func() {
-		batch, err := store.Take(t.Context(), claim.Ask{Limit: 20, Lease: time.Minute})
+		batch, err := store.Take(ctx, claim.Ask{Limit: 20, Lease: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -203,7 +207,7 @@ func TestPurgeAndClaimDoNotDisturbEachOther(t *testing.T) {
 	open := begin(t, pool) // a purge that another host is in the midst of
 	exec(t, open, "delete from outbox where estado = 'enviado' and ctid < '(20,0)'")
 	db := &statements{Pool: pool, before: func(int) { take() }}
-	deleted, err := outbox.Table{}.Purge(t.Context(), db, cut)
+	deleted, err := outbox.Table{}.Purge(ctx, db, cut)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 // odd are names that break what quotes carelessly, cuts at 63 bytes, or looks into the search_path.
 var odd = []outbox.Table{
 	{},
+	{Schema: "mensajes"},
 	{Schema: "Salida", Name: "Outbox", TenantColumn: "OrganizacionID"},
 	{Schema: "with space", Name: "out box", TenantColumn: "the tenant"},
 	{Schema: `quo"te`, Name: `'out"box'`, TenantColumn: `te"nant'`},
@@ -78,9 +79,11 @@ func TestTriggerNotifiesOnTheChannelOfItsTableOnly(t *testing.T) {
 		tables[channel] = table
 		exec(t, listener, "listen "+pgx.Identifier{channel}.Sanitize())
 	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
 	for _, table := range odd {
 		mustEnqueue(t, pool, table, message("k"))
-		got, err := listener.WaitForNotification(t.Context())
+		got, err := listener.WaitForNotification(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}

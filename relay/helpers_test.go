@@ -114,11 +114,15 @@ func (d database) wantCount(t *testing.T, condition string, want int) {
 func (d database) runOnce(t *testing.T, send transporte.Func, opts relay.Options) relay.Summary {
 	t.Helper()
 	opts.Log = cmp.Or(opts.Log, silent)
-	summary, err := relay.RunOnce(t.Context(), d.Pool, outbox.Table{}, relay.Senders{"correo": send}, opts)
-	if err != nil {
-		t.Error(err)
-	}
-	return summary
+	ended := make(chan relay.Summary, 1)
+	go func() {
+		summary, err := relay.RunOnce(t.Context(), d.Pool, outbox.Table{}, relay.Senders{"correo": send}, opts)
+		if err != nil {
+			t.Error(err)
+		}
+		ended <- summary
+	}()
+	return receive(t, ended, "the end of RunOnce")
 }
 
 // start runs a relay for correo until stop is called or the test ends.

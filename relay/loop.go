@@ -42,6 +42,7 @@ type loop struct {
 	empty        bool // the last claim found nothing
 	// dueFrom is the hint for the next claims, lastFull the time of the last one without it.
 	dueFrom, lastFull time.Time
+	hinted            bool // the last claim had the hint: what it hides has not been looked for
 	lastHelp          time.Time
 	watching          bool // as last reported
 	silenced          bool // writers were kept silent since the last crossing
@@ -125,7 +126,7 @@ func (l *loop) covered() {
 	case !l.next.IsZero() && !l.next.After(now):
 		return // it has fallen due since that look
 	}
-	l.pollAt = now.Add(l.pollWait())
+	l.setPoll(now)
 	l.rearm()
 }
 
@@ -190,10 +191,19 @@ func (l *loop) took(ctx context.Context, ask claim.Ask, b *claim.Batch) {
 		l.next = now.Add(b.Next.Sub(b.Now))
 	}
 	l.r.bell.SetNext(known)
-	l.pollAt = now.Add(l.pollWait())
+	l.hinted = bounded
+	l.setPoll(now)
 	l.rearm()
 	if l.watch.State() == notify.Off && l.listener.Peers() {
 		_ = l.r.statement(ctx, func(ctx context.Context) error { return l.listener.Seen(ctx, b.Now, b.Snapshot) }) // only a hint
+	}
+}
+
+// setPoll sets the time of the next poll. After a claim with the hint it is the time for one without.
+func (l *loop) setPoll(now time.Time) {
+	l.pollAt = now.Add(l.pollWait())
+	if full := l.lastFull.Add(fullLook); l.hinted && full.Before(l.pollAt) {
+		l.pollAt = full
 	}
 }
 

@@ -42,6 +42,24 @@ func TestTwoRelaysShareABacklogAndSendNothingTwice(t *testing.T) {
 	}
 }
 
+func TestARelayThatIsBusyLeavesWhatItCannotCarryToOthers(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	busy, finish := make(chan struct{}, 20), make(chan struct{})
+	stop := d.start(t, func(context.Context, transporte.Message) (string, error) {
+		busy <- struct{}{}
+		<-finish
+		return "", nil
+	}, relay.Options{Concurrency: 2})
+	defer stop()
+	defer close(finish)
+	d.addMany(t, 20)
+	receive(t, busy, "a send of the busy relay")
+	receive(t, busy, "its second send")
+	d.start(t, sent, relay.Options{})
+	eventually(t, "the other relay sends the rest", func() bool { return d.count(t, "estado = 'enviado'") == 18 })
+}
+
 func TestRunReachesItsConcurrencyAndNeverExceedsIt(t *testing.T) {
 	t.Parallel()
 	d := open(t)

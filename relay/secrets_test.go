@@ -62,11 +62,12 @@ func TestNoRecipientPayloadOrProviderTextIsLoggedOrStoredAsAnError(t *testing.T)
 	d.add(t, fields{"canal": "'sin_transporte'", "destino": "'" + marker + "'"})
 	d.add(t, fields{"intentos": "5", "destino": "'" + marker + "'"})
 	log := new(logged)
-	var recorded sync.WaitGroup
-	recorded.Add(len(answers) + 2)
+	recorded := make(chan struct{}, len(answers)+2)
 	stop := d.start(t, func(_ context.Context, m transporte.Message) (string, error) { return answers[m.Template]() },
-		relay.Options{Log: log.logger(), Observer: relay.Observer{Recorded: func(relay.Recorded) { recorded.Done() }}})
-	recorded.Wait()
+		relay.Options{Log: log.logger(), Observer: relay.Observer{Recorded: func(relay.Recorded) { recorded <- struct{}{} }}})
+	for range cap(recorded) {
+		receive(t, recorded, "an outcome")
+	}
 	stop()
 	lines := log.lines()
 	if len(lines) < len(answers)+3 {
