@@ -11,7 +11,6 @@
 -- A row whose attempts are used up is closed here and not sent: a relay that dies in every send would send for ever.
 -- The next due row matters only when nothing is left, and before the next poll: under an old snapshot the index is full of
 -- dead entries there, the ends of the leases of messages that were sent long ago.
--- synchronous_commit goes off for this transaction alone: a claim that a crash of the server loses is made again.
 with due as materialized (
   select id, {{due}} as due
   from {{table}}
@@ -36,7 +35,7 @@ with due as materialized (
   returning t.id, t.{{tenant}}::text as tenant, t.canal, t.destino, t.plantilla, t.datos::text as datos, t.clave_idempotencia,
     t.estado, t.ultimo_error_codigo, t.intentos, t.max_intentos, t.bloqueado_hasta, t.programado_para, due.due{{optional}}
 ), next as materialized (
-  select min(due) as due, set_config('synchronous_commit', 'off', true) from (
+  select min(due) as due from (
     select {{due}} as due
     from {{table}}
     where estado in ('pendiente', 'procesando')

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 
@@ -93,11 +94,11 @@ func (s *Store) fenced(ctx context.Context, what, statement string, n int, args 
 // becomes null.
 func storable(s string) *string {
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "")
-	if r := []rune(s); len(r) > maxText {
-		s = string(r[:maxText])
-	}
 	if s == "" {
 		return nil
+	}
+	if utf8.RuneCountInString(s) > maxText {
+		s = string([]rune(s)[:maxText])
 	}
 	return &s
 }

@@ -23,6 +23,9 @@ var (
 	plannerSQL string
 )
 
+// asyncCommitSQL goes behind planner.sql: the claim's own transaction does not wait for the disk.
+const asyncCommitSQL = ", set_config('synchronous_commit', 'off', true)"
+
 // Row is a claimed row.
 type Row struct {
 	ID          [16]byte
@@ -82,6 +85,8 @@ type Ask struct {
 	DueFrom time.Time
 	// Channels limits the claim to these. Nil means all.
 	Channels []string
+	// Durable has the claim wait for the disk. Otherwise a crash of the server may lose it, and the rows are claimed again.
+	Durable bool
 	// Horizon bounds how far ahead Batch.Next is looked for. Zero means no bound.
 	Horizon time.Duration
 }
@@ -100,7 +105,11 @@ func (s *Store) Take(ctx context.Context, ask Ask) (*Batch, error) {
 		horizon = &ask.Horizon
 	}
 	args := []any{ask.Limit, ask.Lease, from, ask.Channels, horizon}
-	err := s.planned(ctx, plannerSQL, s.take, args, func(rows pgx.Rows) error { return s.read(rows, b) })
+	settings := plannerSQL
+	if !ask.Durable {
+		settings += asyncCommitSQL
+	}
+	err := s.planned(ctx, settings, s.take, args, func(rows pgx.Rows) error { return s.read(rows, b) })
 	if err != nil {
 		return nil, fmt.Errorf("claim due (n=%d): %w", ask.Limit, err)
 	}
@@ -109,11 +118,11 @@ func (s *Store) Take(ctx context.Context, ask Ask) (*Batch, error) {
 
 func (s *Store) read(rows pgx.Rows, b *Batch) error {
 	var (
-		id                                           pgtype.UUID
-		next, lease, scheduled, due                  pgtype.Timestamptz
-		tenant, channel, destination, template, data *string
-		key, state, code, order, headers             *string
-		attempts, maxAttempts                        *int
+		id                                                              pgtype.UUID
+		next, lease, scheduled, due                                     pgtype.Timestamptz
+		tenant, channel, destination, template, key, state, code, order pgtype.Text
+		data, headers                                                   []byte // nil when null
+		attempts, maxAttempts                                           pgtype.Int4
 	)
 	into := []any{&b.Now, &b.Snapshot, &next, &id, &tenant, &channel, &destination, &template, &data, &key, &state, &code, &attempts, &maxAttempts,
 		&lease, &scheduled, &due}
@@ -125,22 +134,15 @@ func (s *Store) read(rows pgx.Rows, b *Batch) error {
 		if !id.Valid {
 			return nil
 		}
-		if outbox.State(*state) == outbox.Failed {
-			b.Closed = append(b.Closed, Closed{ID: id.Bytes, TenantID: *tenant, Channel: *channel, Attempts: *attempts, Code: *code})
+		if outbox.State(state.String) == outbox.Failed {
+			b.Closed = append(b.Closed, Closed{ID: id.Bytes, TenantID: tenant.String, Channel: channel.String, Attempts: int(attempts.Int32), Code: code.String})
 			return nil
 		}
-		r := Row{ID: id.Bytes, TenantID: *tenant, Channel: *channel, Destination: *destination, Template: *template,
-			Data: json.RawMessage(*data), Key: *key, Attempts: *attempts, MaxAttempts: *maxAttempts, Lease: lease.Time,
-			Scheduled: finite(scheduled), Batch: b}
-		r.due = finite(due)
+		r := Row{ID: id.Bytes, TenantID: tenant.String, Channel: channel.String, Destination: destination.String, Template: template.String,
+			Data: data, Key: key.String, Attempts: int(attempts.Int32), MaxAttempts: int(maxAttempts.Int32), Lease: lease.Time,
+			Scheduled: finite(scheduled), OrderingKey: order.String, Headers: headers, Batch: b, due: finite(due)}
 		if !r.due.IsZero() {
 			r.Late = max(0, b.Now.Sub(r.due))
-		}
-		if order != nil {
-			r.OrderingKey = *order
-		}
-		if headers != nil {
-			r.Headers = json.RawMessage(*headers)
 		}
 		b.Rows = append(b.Rows, r)
 		return nil

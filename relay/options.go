@@ -41,6 +41,9 @@ type Options struct {
 	// NoWatch keeps a busy relay from silencing the insert trigger. Each commit of a message then notifies, which on a disk
 	// that is slow to flush bounds the commits of the whole cluster.
 	NoWatch bool
+	// DurableClaims has each claim wait for the disk. Otherwise a crash of the server may lose the last claims, whose
+	// messages are then sent again although no relay died. Results always wait.
+	DurableClaims bool
 	// LeaveUnknownChannels leaves messages of a channel without a sender to other relays. Otherwise they are discarded
 	// (credenciales, transporte_no_configurado).
 	LeaveUnknownChannels bool

@@ -86,7 +86,7 @@ func newRelay(pool *pgxpool.Pool, table outbox.Table, senders Senders, opts Opti
 
 // ask is the claim that this relay makes.
 func (r *relay) ask(limit int) claim.Ask {
-	ask := claim.Ask{Limit: limit, Lease: r.opts.lease(), Horizon: r.opts.pollInterval()}
+	ask := claim.Ask{Limit: limit, Lease: r.opts.lease(), Horizon: r.opts.pollInterval(), Durable: r.opts.DurableClaims}
 	if r.opts.LeaveUnknownChannels {
 		ask.Channels = slices.Sorted(maps.Keys(r.senders))
 	}
@@ -128,12 +128,17 @@ func (r *relay) closed(b *claim.Batch) {
 // recorded counts and reports the outcome of a message.
 func (r *relay) recorded(result claim.Result, outcome Outcome) {
 	r.tally.outcome(outcome)
-	attempt := attemptOf(result.Row)
 	level := slog.LevelDebug
 	if outcome == Errored {
 		level = slog.LevelError
 	}
-	if ctx := context.Background(); r.log.Enabled(ctx, level) {
+	ctx := context.Background()
+	logs := r.log.Enabled(ctx, level)
+	if !logs && r.opts.Observer.Recorded == nil {
+		return
+	}
+	attempt := attemptOf(result.Row)
+	if logs {
 		r.log.Log(ctx, level, "message "+string(outcome), "id", attempt.ID, "tenant", attempt.TenantID, "channel", attempt.Channel,
 			"attempt", attempt.Number, "category", result.Category, "code", result.Code)
 	}

@@ -36,18 +36,22 @@ func (r *relay) process(row claim.Row) {
 		r.results.add(r.settle(row, "", &transporte.Error{Category: outbox.Credentials, Code: "transporte_no_configurado"}))
 		return
 	}
-	attempt := attemptOf(row)
+	var attempt Attempt
+	if r.opts.Observer.SendStart != nil || r.opts.Observer.SendEnd != nil {
+		attempt = attemptOf(row)
+	}
 	if r.opts.Observer.SendStart != nil {
 		r.opts.Observer.SendStart(attempt)
 	}
 	begun := time.Now()
 	externalID, failed, abandoned := r.attempt(sender, row)
+	took := time.Since(begun)
 	result := r.settle(row, externalID, failed)
 	if r.opts.Observer.SendEnd != nil {
-		r.opts.Observer.SendEnd(SendEnd{Attempt: attempt, Took: time.Since(begun), Category: result.Category, Code: result.Code,
+		r.opts.Observer.SendEnd(SendEnd{Attempt: attempt, Took: took, Category: result.Category, Code: result.Code,
 			Uncertain: failed != nil && failed.Uncertain, Abandoned: abandoned})
 	}
-	r.pace.sent(time.Since(begun))
+	r.pace.sent(took)
 	r.results.add(result)
 }
 

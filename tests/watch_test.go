@@ -23,7 +23,7 @@ import (
 	"github.com/mafesoftware/outbox-relay/transporte"
 )
 
-var transactions = flag.Int("watch.transactions", 10_000, "transactions of each run of the watch lock's stress test")
+var transactions = flag.Int("watch.transactions", 5_000, "transactions of each run of the watch lock's stress test")
 
 // lostAfter is how long committed messages may lie while no writer is at work before they count as lost. The relays' only
 // other wake-up comes after 15 minutes.
@@ -69,11 +69,20 @@ func (l *ledger) settled() int {
 	return l.left()
 }
 
-// stress has writers make n transactions in short spells. After each it waits until no transaction is open and everything
-// is sent, and so counts what was lost: committed, not announced, and every relay asleep. It ends at the first loss.
-func stress(t *testing.T, relays, writers, n int, spoil func(*pgxpool.Pool)) (made, lost, watched int) {
+// trial is one run of the stress test.
+type trial struct {
+	relays, transactions int
+	spoil                func(*pgxpool.Pool)                  // before it begins
+	harm                 func(context.Context, *pgxpool.Pool) // while the writers of a spell are at work
+}
+
+const writers = 16
+
+// stress has writers make transactions in short spells. After each it waits until no transaction is open and everything is
+// sent, and so counts what was lost: committed, not announced, and every relay asleep. It ends at the first loss.
+func stress(t *testing.T, trial trial) (made, lost, watched int) {
 	ctx, cancel := context.WithCancel(t.Context())
-	pool := stressPool(t, writers+8*relays)
+	pool := stressPool(t, writers+8*trial.relays)
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -82,17 +91,17 @@ func stress(t *testing.T, relays, writers, n int, spoil func(*pgxpool.Pool)) (ma
 		t.Fatal(err)
 	}
 	conn.Release()
-	if spoil != nil {
-		spoil(pool)
+	if trial.spoil != nil {
+		trial.spoil(pool)
 	}
 	book := &ledger{open: map[string]bool{}, sent: map[string]int{}}
 	var watches atomic.Int64
 	var running sync.WaitGroup
-	for range relays {
+	for range trial.relays {
 		startRelay(ctx, t, &running, pool, book, &watches)
 	}
-	for made < n && lost == 0 {
-		made += spell(ctx, t, pool, book, writers)
+	for made < trial.transactions && lost == 0 {
+		made += spell(ctx, t, pool, book, trial.harm)
 		lost = book.settled()
 		pause(ctx, rand.N(30*time.Millisecond))
 	}
@@ -129,7 +138,7 @@ func startRelay(ctx context.Context, t *testing.T, running *sync.WaitGroup, pool
 }
 
 // spell has each writer make transactions for a moment, and returns how many when the last one has ended.
-func spell(ctx context.Context, t *testing.T, pool *pgxpool.Pool, book *ledger, writers int) int {
+func spell(ctx context.Context, t *testing.T, pool *pgxpool.Pool, book *ledger, harm func(context.Context, *pgxpool.Pool)) int {
 	end := time.Now().Add(20*time.Millisecond + rand.N(100*time.Millisecond))
 	var made atomic.Int64
 	var writing sync.WaitGroup
@@ -146,6 +155,9 @@ func spell(ctx context.Context, t *testing.T, pool *pgxpool.Pool, book *ledger, 
 				}
 			}
 		})
+	}
+	if harm != nil {
+		harm(ctx, pool)
 	}
 	writing.Wait()
 	return int(made.Load())
@@ -220,14 +232,29 @@ func pause(ctx context.Context, d time.Duration) {
 const tenant = "7b0e3a0e-0000-4000-8000-000000000001"
 
 func TestWatchLockLosesNoWakeUp(t *testing.T) {
-	for _, relays := range []int{1, 3} {
-		t.Run(fmt.Sprintf("%d relays", relays), func(t *testing.T) {
+	t.Parallel()
+	killWatch := func(ctx context.Context, pool *pgxpool.Pool) {
+		for range 3 {
+			pause(ctx, rand.N(40*time.Millisecond))
+			_, _ = pool.Exec(ctx, "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'outbox relay: watch' and datname = current_database()")
+		}
+	}
+	for _, test := range []struct {
+		name  string
+		trial trial
+	}{
+		{"one relay", trial{relays: 1, transactions: *transactions}},
+		{"three relays", trial{relays: 3, transactions: *transactions}},
+		{"two relays whose sessions are killed", trial{relays: 2, transactions: *transactions / 2, harm: killWatch}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
 			begun := time.Now()
-			made, lost, watched := stress(t, relays, 16, *transactions, nil)
+			made, lost, watched := stress(t, test.trial)
 			if lost > 0 {
 				t.Errorf("%d messages lay for %v while the relays slept, want none", lost, lostAfter)
 			}
-			if want := *transactions / 5000; watched < want {
+			if want := test.trial.transactions / 5000; watched < want {
 				t.Errorf("the relays watched %d times, want at least %d: this proves too little", watched, want)
 			}
 			t.Logf("%d transactions in %v, watched %d times, lost %d", made, time.Since(begun).Round(time.Second), watched, lost)
@@ -237,14 +264,15 @@ func TestWatchLockLosesNoWakeUp(t *testing.T) {
 
 // The control: without the crossing lock a writer that was silent commits after the relay has gone to sleep.
 func TestStressFindsTheWakeUpsThatTheCrossingLockSaves(t *testing.T) {
-	made, lost, _ := stress(t, 1, 16, 500_000, func(pool *pgxpool.Pool) {
+	t.Parallel()
+	made, lost, _ := stress(t, trial{relays: 1, transactions: 500_000, spoil: func(pool *pgxpool.Pool) {
 		const spoil = `do $do$ begin execute (
 			select replace(pg_get_functiondef(tgfoid), 'pg_try_advisory_xact_lock_shared(%s)', 'true')
 			from pg_trigger where tgrelid = 'outbox'::regclass and not tgisinternal); end $do$`
 		if _, err := pool.Exec(t.Context(), fmt.Sprintf(spoil, outbox.Table{}.CrossLock())); err != nil {
 			t.Fatal(err)
 		}
-	})
+	}})
 	if lost == 0 {
 		t.Errorf("no message was lost in %d transactions, want the stress test to find what the crossing lock prevents", made)
 	}
