@@ -19,6 +19,9 @@ type Bell struct {
 	known, soonest time.Time
 	// unseen are the transactions that were announced since the last claim began and that no other relay has seen.
 	unseen map[uint64]bool
+	// last are the times of the last announcements, a ring whose oldest is at next.
+	last [32]time.Time
+	next int
 }
 
 // NewBell returns a silent bell.
@@ -51,6 +54,8 @@ func (b *Bell) announced(payload string) {
 	ms, err := strconv.ParseInt(when, 10, 64)
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.last[b.next] = time.Now()
+	b.next = (b.next + 1) % len(b.last)
 	if len(b.unseen) >= maxUnseen {
 		clear(b.unseen)
 		transaction = nobody
@@ -61,6 +66,14 @@ func (b *Bell) announced(payload string) {
 		return
 	}
 	b.announceLocked(time.UnixMilli(ms))
+}
+
+// Hectic tells whether inserts are announced at this rate, per second, or a higher one.
+func (b *Bell) Hectic(rate float64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	within := time.Duration(float64(len(b.last)) / rate * float64(time.Second))
+	return time.Since(b.last[b.next]) < within
 }
 
 // Announce tells the bell of a row that falls due at a time by the server's clock. It wakes the relay when that is sooner

@@ -18,20 +18,21 @@ const (
 	longestRetry     = 5 * time.Second
 )
 
-// statement runs one question to the database with a deadline of its own. The end of the relay's context does not cut it:
-// a claim whose answer is thrown away leaves its rows to their lease, a result that is thrown away is sent again.
+// statement runs one question to the database with a deadline of its own, and counts and reports its failure. The end of
+// ctx cuts it, so claims and results are asked for without the relay's: a claim whose answer is thrown away leaves its rows
+// to their lease, a result that is thrown away is sent again.
 func (r *relay) statement(ctx context.Context, ask func(context.Context) error) error {
 	// An answer that takes longer than half the lease comes too late for the rows that it is about.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(longestStatement, r.opts.lease()/2))
+	limited, cancel := context.WithTimeout(ctx, min(longestStatement, r.opts.lease()/2))
 	defer cancel()
-	err := ask(ctx)
+	err := ask(limited)
 	if err == nil {
 		if r.failing.Swap(false) {
 			r.log.Info("database answers again")
 		}
 		return nil
 	}
-	if errors.Is(err, outbox.ErrSchema) {
+	if ctx.Err() != nil || errors.Is(err, outbox.ErrSchema) {
 		return err
 	}
 	switch {

@@ -20,6 +20,8 @@ const (
 	dueMargin = time.Minute
 	// fullLook is the longest time between two claims without DueFrom.
 	fullLook = 2 * time.Second
+	// slowLook is how long a claim without DueFrom must take for the next ones to have it.
+	slowLook = 5 * time.Millisecond
 )
 
 // loop claims. Everything in it belongs to the goroutine of run.
@@ -42,14 +44,14 @@ type loop struct {
 	empty        bool // the last claim found nothing
 	// dueFrom is the hint for the next claims, lastFull the time of the last one without it.
 	dueFrom, lastFull time.Time
-	hinted            bool // the last claim had the hint: what it hides has not been looked for
+	slow, hinted      bool // the last claim without it was slow; the last claim had it
 	lastHelp          time.Time
 	watching          bool // as last reported
 	silenced          bool // writers were kept silent since the last crossing
 }
 
 func newLoop(r *relay) *loop {
-	return &loop{r: r, listener: r.newListener(), watch: r.newWatch(), timer: time.NewTimer(0), due: notify.Start}
+	return &loop{r: r, listener: r.newListener(), watch: r.newWatch(), tempo: tempo{pace: &r.pace}, timer: time.NewTimer(0), due: notify.Start}
 }
 
 // run claims until ctx ends.
@@ -143,7 +145,7 @@ func (l *loop) claim(ctx context.Context) bool {
 		return false
 	}
 	ask := r.ask(limit)
-	if !crossed && time.Since(l.lastFull) < fullLook {
+	if !crossed && l.slow && time.Since(l.lastFull) < fullLook {
 		ask.DueFrom = l.dueFrom
 	}
 	b, err := r.take(ctx, ask)
@@ -170,7 +172,7 @@ func (l *loop) took(ctx context.Context, ask claim.Ask, b *claim.Batch) {
 	again := n == 0 && bounded && l.watch.State() != notify.Watching
 	l.look = n >= ask.Limit || again
 	if !bounded {
-		l.lastFull = now
+		l.lastFull, l.slow = now, now.Sub(b.TakenAt) > slowLook
 	}
 	if again {
 		l.lastFull = time.Time{}
@@ -194,7 +196,7 @@ func (l *loop) took(ctx context.Context, ask claim.Ask, b *claim.Batch) {
 	l.hinted = bounded
 	l.setPoll(now)
 	l.rearm()
-	if l.watch.State() == notify.Off && l.listener.Peers() {
+	if !bounded && l.watch.State() == notify.Off && l.listener.Peers() {
 		_ = l.r.statement(ctx, func(ctx context.Context) error { return l.listener.Seen(ctx, b.Now, b.Snapshot) }) // only a hint
 	}
 }
@@ -225,7 +227,7 @@ func (l *loop) arm(at time.Time, due notify.Cause) {
 // together, or the tempo of a relay that watches.
 func (l *loop) pollWait() time.Duration {
 	if s := l.watch.State(); s != notify.Off {
-		return l.tempo.pause(s, time.Duration(l.r.pace.claim.Load()), l.listener.Up())
+		return l.tempo.pause(s, l.listener.Up())
 	}
 	d := l.r.opts.pollInterval()
 	if !l.listener.Up() {
@@ -239,7 +241,7 @@ func (l *loop) steer(ctx context.Context) {
 	now := time.Now()
 	switch l.watch.State() {
 	case notify.Off:
-		if !l.r.opts.NoWatch && l.tempo.busy(now) && l.listener.Up() {
+		if !l.r.opts.NoWatch && l.tempo.busy(now, l.r.bell) && l.listener.Up() {
 			l.watch.Begin()
 		}
 		return

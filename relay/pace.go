@@ -5,14 +5,15 @@ import (
 	"time"
 )
 
-// pace knows about how long a claim and a send take, and from that how many rows to have in hand so that no sender waits
+// pace knows about how long a claim, a send and a write of results take, and from that how many rows to have in hand so that no sender waits
 // for a claim. Slow senders need none: what waits here could be sent by another relay.
 type pace struct {
-	claim, send atomic.Int64 // moving averages in ns; zero before the first
+	claim, send, write atomic.Int64 // moving averages in ns; zero before the first
 }
 
 func (p *pace) claimed(d time.Duration) { average(&p.claim, d) }
 func (p *pace) sent(d time.Duration)    { average(&p.send, d) }
+func (p *pace) wrote(d time.Duration)   { average(&p.write, d) }
 
 // average moves by an eighth. Concurrent writers may lose a sample.
 func average(a *atomic.Int64, d time.Duration) {

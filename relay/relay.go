@@ -96,7 +96,7 @@ func (r *relay) ask(limit int) claim.Ask {
 // take claims and hands the rows to the senders.
 func (r *relay) take(ctx context.Context, ask claim.Ask) (b *claim.Batch, err error) {
 	r.bell.Looking()
-	err = r.statement(ctx, func(ctx context.Context) (err error) {
+	err = r.statement(context.WithoutCancel(ctx), func(ctx context.Context) (err error) {
 		b, err = r.store.Take(ctx, ask)
 		return err
 	})
@@ -148,4 +148,4 @@ func (r *relay) recorded(result claim.Result, outcome Outcome) {
 }
 
 // help wakes the other relays. Losing it costs a wait for the poll, so a failure is only reported.
-func (r *relay) help(ctx context.Context) { _ = r.statement(ctx, r.store.Help) }
+func (r *relay) help(ctx context.Context) { _ = r.statement(context.WithoutCancel(ctx), r.store.Help) }

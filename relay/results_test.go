@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/mafesoftware/outbox-relay/outbox"
 	"github.com/mafesoftware/outbox-relay/relay"
 	"github.com/mafesoftware/outbox-relay/transporte"
 )
@@ -100,6 +101,23 @@ func TestARowThatAnotherTransactionHoldsDoesNotHoldUpTheOthers(t *testing.T) {
 	eventually(t, "its result is written", func() bool { return d.count(t, "estado = 'enviado'") == 61 })
 	stop()
 	received.wantEachOnce(t, 61)
+}
+
+func TestARowThatCannotBeGivenBackDoesNotHoldUpTheOthers(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	d.addMany(t, 4)
+	bad := d.add(t, fields{"plantilla": "'bad'"})
+	d.exec(t, "alter table outbox add check (plantilla <> 'bad' or proximo_intento_en is null)")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	summary, err := relay.RunOnce(ctx, d.Pool, outbox.Table{}, relay.Senders{"correo": transporte.Func(sent)},
+		relay.Options{Log: silent, Observer: relay.Observer{Claim: func(relay.Claim) { cancel() }}})
+	if err != nil || summary.Released != 4 || summary.LastError != "23514" {
+		t.Errorf("got %+v, %v, want 4 released and one that the database refused with 23514", summary, err)
+	}
+	d.wantRow(t, bad, "estado = 'procesando' and intentos = 1")
+	d.wantCount(t, "estado = 'pendiente' and intentos = 0", 4)
 }
 
 func TestRunOnceWritesItsResultsAlthoughItsSessionsWereCut(t *testing.T) {

@@ -42,8 +42,10 @@ const marker = "MARCA"
 func TestNoRecipientPayloadOrProviderTextIsLoggedOrStoredAsAnError(t *testing.T) {
 	t.Parallel()
 	d := open(t)
-	// What the database says when it refuses this quotes the whole row.
-	d.exec(t, "alter table outbox add constraint corto check (length(id_externo) < 20)")
+	// What the database says when it refuses a result may quote the whole row.
+	d.exec(t, `create function refuse() returns trigger language plpgsql as
+		$$ begin raise 'refused: %', new using detail = new::text, hint = new::text; end $$;
+		create trigger refuse before update on outbox for each row when (length(new.id_externo) > 20) execute function refuse()`)
 	answers := map[string]func() (string, error){
 		"sent":          func() (string, error) { return "", nil },
 		"refused":       func() (string, error) { return marker + strings.Repeat("x", 20), nil },

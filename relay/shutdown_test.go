@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mafesoftware/outbox-relay/notify"
 	"github.com/mafesoftware/outbox-relay/outbox"
 	"github.com/mafesoftware/outbox-relay/relay"
 	"github.com/mafesoftware/outbox-relay/transporte"
@@ -45,12 +46,21 @@ func TestRunThatIsStoppedFinishesItsSendAndGivesTheRestBackToAnotherRelay(t *tes
 	}})
 	receive(t, held, "a send with rows waiting behind it")
 	// The other relay is asleep, and its poll is far away: it must be rung for.
-	asleep := make(chan struct{}, 1000)
-	d.start(t, received.Send, relay.Options{PollInterval: 10 * time.Minute, Observer: relay.Observer{Claim: func(c relay.Claim) {
-		if c.Rows < c.Limit {
-			asleep <- struct{}{}
-		}
-	}}})
+	asleep, listening, helped := make(chan struct{}, 1000), make(chan error, 10), make(chan struct{}, 10)
+	d.start(t, received.Send, relay.Options{PollInterval: 10 * time.Minute, Observer: relay.Observer{
+		Claim: func(c relay.Claim) {
+			if c.Rows < c.Limit {
+				asleep <- struct{}{}
+			}
+		},
+		Listening: func(err error) { listening <- err },
+		Wake: func(cause notify.Cause) {
+			if cause == notify.Help {
+				helped <- struct{}{}
+			}
+		},
+	}})
+	receive(t, listening, "the other relay listens")
 	receive(t, asleep, "a claim of the other relay that finds no more")
 
 	stopped := make(chan struct{})
@@ -61,6 +71,7 @@ func TestRunThatIsStoppedFinishesItsSendAndGivesTheRestBackToAnotherRelay(t *tes
 		t.Error("Run returned while a send was under way")
 	default:
 	}
+	receive(t, helped, "the other relay is called for help")
 	eventually(t, "the other relay sends the rest", func() bool { return d.count(t, "estado = 'enviado'") == n-1 })
 	close(finish)
 	receive(t, stopped, "the end of Run")
@@ -131,6 +142,43 @@ func TestRowsOfAClaimDuringWhichTheEndCameAreGivenBackUnsent(t *testing.T) {
 			d.wantCount(t, "estado = 'pendiente' and intentos = 0 and bloqueado_hasta is null", 5)
 		})
 	}
+}
+
+func TestAClaimThatTheDatabaseHasNotAnsweredWhenTheEndComesIsGivenBack(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	d.exec(t, `create function hold() returns trigger language plpgsql as $$ begin perform pg_advisory_xact_lock(7); return new; end $$;
+		create trigger hold before update on outbox for each row when (new.estado = 'procesando') execute function hold()`)
+	tx, err := d.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	if _, err := tx.Exec(t.Context(), "select pg_advisory_xact_lock(7)"); err != nil {
+		t.Fatal(err)
+	}
+	d.addMany(t, 5)
+	var received receiver
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- relay.Run(ctx, d.Pool, outbox.Table{}, relay.Senders{"correo": &received}, relay.Options{Log: silent})
+	}()
+	eventually(t, "the claim is under way", func() bool {
+		var waiting bool
+		err := d.QueryRow(t.Context(), "select exists (select from pg_locks where locktype = 'advisory' and objid = 7 and not granted)").Scan(&waiting)
+		return err == nil && waiting
+	})
+	cancel()
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := receive(t, ended, "the end of Run"); err != nil {
+		t.Errorf("got %v, want nil", err)
+	}
+	received.wantEachOnce(t, 0)
+	d.wantCount(t, "estado = 'pendiente' and intentos = 0 and bloqueado_hasta is null", 5)
 }
 
 func TestAResultIsWrittenAlthoughTheEndComesRightAfterTheAnswer(t *testing.T) {

@@ -7,17 +7,14 @@ import (
 )
 
 const (
-	// busyRows rows in busyClaims claims within busyWithin make a relay watch: 500 a second in several transactions, about
-	// half of the commits that can notify on a disk that needs 1 ms.
-	busyRows, busyClaims = 25, 8
-	busyWithin           = 50 * time.Millisecond
-	// fullFor: so does being unable to carry more for this long.
-	fullFor = 50 * time.Millisecond
-	// linger is how long a relay that watches must find nothing before it lets the writers ring again.
-	linger = 20 * time.Millisecond
-	// A relay that watches spends about a fifth of its time in claims, within these bounds.
+	// A relay watches when inserts are announced faster than busyShare of what can be announced at all: one commit for each
+	// flush of the disk, about as long as the write of a result takes. Within these bounds, per second.
+	busyShare            = 0.4
+	leastBusy, mostBusy  = 40, 400
+	fullFor              = 50 * time.Millisecond // so does being unable to carry more for this long
+	lingerFor, lingerTen = 8, 10                 // a watch ends when nothing came for 8 times the mean gap at that rate; it looks 10 times meanwhile
+	// A relay that watches and finds something spends about a fifth of its time in claims, within these bounds.
 	shortestPause, longestPause = time.Millisecond, 10 * time.Millisecond
-	lingerPause                 = 2 * time.Millisecond
 	// deafPause: without notifications the watch cannot end.
 	deafPause = 20 * time.Millisecond
 	// crossingPause: a long transaction of the business may hold up the crossing for as long as it lasts.
@@ -26,19 +23,15 @@ const (
 
 // tempo measures how busy a relay is.
 type tempo struct {
-	found [busyClaims]struct { // the last claims that found something, a ring
-		at   time.Time
-		rows int
-	}
-	oldest    int
+	pace      *pace
+	found     time.Time // the last claim that found something
 	fullSince time.Time // since when there is more than can be carried; zero: there is not
 }
 
 // claimed notes a claim of n rows that may have left some.
 func (t *tempo) claimed(now time.Time, n int, more bool) {
 	if n > 0 {
-		t.found[t.oldest].at, t.found[t.oldest].rows = now, n
-		t.oldest = (t.oldest + 1) % busyClaims
+		t.found = now
 	}
 	if !more {
 		t.fullSince = time.Time{}
@@ -52,33 +45,36 @@ func (t *tempo) full(now time.Time) {
 	}
 }
 
-func (t *tempo) busy(now time.Time) bool {
-	if !t.fullSince.IsZero() && now.Sub(t.fullSince) > fullFor {
-		return true
+// busyRate is the rate of announcements, per second, from which a relay watches.
+func (t *tempo) busyRate() float64 {
+	write := time.Duration(t.pace.write.Load())
+	if write == 0 {
+		return mostBusy
 	}
-	rows := 0
-	for _, f := range t.found {
-		if now.Sub(f.at) > busyWithin {
-			return false
-		}
-		rows += f.rows
-	}
-	return rows >= busyRows
+	return min(max(busyShare/write.Seconds(), leastBusy), mostBusy)
 }
 
-func (t *tempo) quiet(now time.Time) bool { return now.Sub(t.lastFound()) > linger }
+func (t *tempo) busy(now time.Time, bell *notify.Bell) bool {
+	return bell.Hectic(t.busyRate()) || !t.fullSince.IsZero() && now.Sub(t.fullSince) > fullFor
+}
 
-func (t *tempo) lastFound() time.Time { return t.found[(t.oldest+busyClaims-1)%busyClaims].at }
+// linger is how long a relay that watches must find nothing before it lets the writers ring again.
+func (t *tempo) linger() time.Duration {
+	return time.Duration(lingerFor / t.busyRate() * float64(time.Second))
+}
+
+func (t *tempo) quiet(now time.Time) bool { return now.Sub(t.found) > t.linger() }
 
 // pause is the time between two claims while writers may be silent.
-func (t *tempo) pause(s notify.WatchState, claim time.Duration, listening bool) time.Duration {
+func (t *tempo) pause(s notify.WatchState, listening bool) time.Duration {
+	now, lingering := time.Now(), t.linger()/lingerTen
 	switch {
-	case !listening && t.quiet(time.Now()):
+	case !listening && t.quiet(now):
 		return deafPause
 	case s != notify.Watching:
 		return crossingPause
-	case time.Since(t.lastFound()) > lingerPause:
-		return lingerPause
+	case now.Sub(t.found) > lingering:
+		return lingering
 	}
-	return min(max(4*claim, shortestPause), longestPause)
+	return min(max(4*time.Duration(t.pace.claim.Load()), shortestPause), longestPause)
 }

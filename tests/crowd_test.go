@@ -1,0 +1,78 @@
+package tests
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/mafesoftware/outbox-relay/relay"
+)
+
+// What is not read stays in the server's queue, and when that is full the commits of the business fail.
+func TestFloodOfNotificationsIsReadWhileASenderIsBlocked(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	to := newGate(1)
+	r := b.sleeping(t, b.pool, to, relay.Options{})
+	receive(t, "the first message", to.arrived)
+	blocked := b.enqueue(t, message())
+	receive(t, "the blocked send", to.arrived)
+	from, pid := r.len(), b.listenerPID(t)
+	// 20 MB, which is 0.0025 of the queue.
+	b.exec(t, `select count(pg_notify($1, i || repeat('-', 1000))) from generate_series(1, 20000) i`, b.table.Channel())
+	b.exec(t, "select pg_notify($1, '')", b.table.Channel())
+	eventually(t, "the queue to be read", func() bool {
+		return b.count(t, "select (pg_notification_queue_usage() * 1000000)::integer") < 100
+	})
+	if lost := all[listening](r.journal, from); len(lost) > 0 || b.listenerPID(t) != pid {
+		t.Errorf("got changes %v of the listener, want it to stay", lost)
+	}
+	close(to.open)
+	r.awaitSent(t, blocked)
+	b.awaitNotified(t, r)
+}
+
+// Thirty relays hear of each insert. All look; what that costs is told, and nobody goes without.
+func TestThirtyRelaysShareATableAndNobodyStarves(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	pool := newPool(t, b.dsn, func(config *pgxpool.Config) { config.MaxConns = 20 })
+	to := newReceiver()
+	var relays []*running
+	for range 30 {
+		relays = append(relays, b.run(t, pool, to, relay.Options{PollInterval: onlyWakeUps}))
+	}
+	for _, r := range relays {
+		r.awaitListening(t, 1)
+	}
+	claims := func() (n int) {
+		for _, r := range relays {
+			n += len(all[relay.Claim](r.journal, 0))
+		}
+		return n
+	}
+	settled := claims()
+	eventually(t, "the relays to fall asleep", func() bool {
+		before := settled
+		settled = claims()
+		return settled == before
+	})
+	const inserts = 10
+	begun := time.Now()
+	for n := range inserts {
+		b.enqueue(t, message())
+		eventually(t, "the message to be sent", func() bool { return to.total() == n+1 })
+	}
+	took := time.Since(begun)
+	quick(t, fmt.Sprintf("%d messages, one after the other", inserts), took/inserts)
+	t.Logf("30 relays, one insert after the other: %.1f claims for each, %v to its send", float64(claims()-settled)/inserts, took/inserts)
+	const burst = 500
+	b.fill(t, burst)
+	eventually(t, "a burst to be sent", func() bool { return to.total() == inserts+burst })
+	eventually(t, "the results to be written", func() bool {
+		return b.count(t, "select count(*) from OUTBOX where estado = 'enviado'") == inserts+burst
+	})
+	b.allSentOnce(t, inserts+burst)
+}

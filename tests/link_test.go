@@ -1,0 +1,244 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/mafesoftware/outbox-relay/internal/localpg/pgtest"
+	"github.com/mafesoftware/outbox-relay/notify"
+	"github.com/mafesoftware/outbox-relay/outbox"
+	"github.com/mafesoftware/outbox-relay/relay"
+)
+
+// throughProxy is a pool that goes through p, as the listener does when it has no DSN of its own. It does not ask an idle
+// connection whether it is alive before it uses it, so that a test decides which question is lost.
+func throughProxy(t *testing.T, b *box, p *proxy) *pgxpool.Pool {
+	t.Helper()
+	pool := newPool(t, b.dsn, func(config *pgxpool.Config) {
+		p.dial(config)
+		config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
+	})
+	t.Cleanup(p.cut) // closing a pool waits for silent connections
+	return pool
+}
+
+func lost(l listening) bool { return l.err != nil }
+
+func heard(l listening) bool { return l.err == nil }
+
+func TestHalfOpenListenerIsFoundAndReplaced(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	p := newProxy(t, b.dsn)
+	const interval = 500 * time.Millisecond
+	r := b.sleeping(t, b.pool, newReceiver(), relay.Options{ListenDSN: p.dsn(t, b.dsn), ProbeInterval: interval})
+	before, pid := r.len(), b.listenerPID(t)
+	p.blackhole()
+	since := time.Now()
+	unheard := b.enqueue(t, message()) // its notification is lost
+	_, at, _ := await(t, r.journal, before, "the dead link to be found", lost)
+	if took := at.Sub(since); took > interval+3*time.Second+atOnce {
+		t.Errorf("got found after %v, want %v at most", took, interval+3*time.Second)
+	}
+	r.awaitSent(t, unheard)
+	r.awaitSent(t, b.enqueue(t, message())) // by the poll, which is short now
+
+	p.set(forwarding)
+	r.awaitListening(t, 2)
+	b.awaitNotified(t, r)
+	if got := b.listenerPID(t); got == pid {
+		t.Errorf("got the same listener %d, want a new one", got)
+	}
+}
+
+// awaitNotified sends messages until a notification wakes the relay for one.
+func (b *box) awaitNotified(t *testing.T, r *running) {
+	t.Helper()
+	for range 10 { // another look may take the first
+		committed := time.Now()
+		cause, at := r.delivery(t, b.enqueue(t, message()))
+		if cause == notify.Notified {
+			quick(t, "a message after the outage", at.Sub(committed))
+			return
+		}
+	}
+	t.Errorf("got no message sent by a notification, want wake-ups to be back; events: %s", r.tail(10))
+}
+
+// A firewall that forgot every connection: the listener's, and those that lie idle in the pool. Nothing says so.
+func TestEveryConnectionDeadIsSurvivedInSeconds(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	p := newProxy(t, b.dsn)
+	pool := throughProxy(t, b, p)
+	r := b.sleeping(t, pool, newReceiver(), relay.Options{ProbeInterval: 500 * time.Millisecond, Lease: 5 * time.Second})
+	var idle []*pgxpool.Conn
+	for range int(pool.Config().MaxConns) {
+		conn, err := pool.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		idle = append(idle, conn)
+	}
+	for _, conn := range idle {
+		conn.Release()
+	}
+	before := r.len()
+	p.forget()
+	since := time.Now()
+	id := b.enqueue(t, message())
+	r.awaitSent(t, id)
+	if took := time.Since(since); took > 10*time.Second {
+		t.Errorf("got sent after %v, want one timeout of the pool and one of the listener at most", took)
+	}
+	await(t, r.journal, before, "the dead listener to be replaced", heard)
+	b.awaitNotified(t, r)
+}
+
+// LISTEN in another database is accepted, and nothing that is sent here arrives there: as through a pooler in
+// transaction mode.
+func TestListenThatNeverHearsIsExplainedAndPolled(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	r := b.run(t, b.pool, newReceiver(), relay.Options{PollInterval: onlyWakeUps, ListenDSN: pgtest.Database(t)})
+	await(t, r.journal, 0, "the observer to hear of it", lost)
+	for range 2 {
+		committed := time.Now()
+		_, at := r.delivery(t, b.enqueue(t, message()))
+		quick(t, "a message found by the poll of one second", at.Sub(committed)-time.Second)
+	}
+	if got := r.log.lines("ListenDSN"); len(got) != 1 {
+		t.Errorf("got %d lines in the log that name ListenDSN, want 1: %q", len(got), got)
+	}
+	if got := len(all[listening](r.journal, 0)); got != 1 {
+		t.Errorf("got %d calls of the observer, want 1", got)
+	}
+}
+
+func TestClaimWhoseAnswerIsLostComesBackWhenItsLeaseEnds(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	p := newProxy(t, b.dsn)
+	to := newReceiver()
+	r := b.sleeping(t, throughProxy(t, b, p), to, relay.Options{ListenDSN: b.dsn, Lease: 5 * time.Second})
+	before := r.len()
+	p.loseAnswers()
+	id := b.enqueue(t, message())
+	eventually(t, "the claim to reach the server", func() bool {
+		state, _ := b.row(t, id)
+		return state == outbox.Processing
+	})
+	broken, _, _ := await(t, r.journal, before, "the claim to be given up", func(failed) bool { return true })
+	if !errors.Is(broken.err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want a deadline", broken.err)
+	}
+	r.awaitSent(t, id)
+	state, attempts := b.row(t, id)
+	if got := to.count(id); state != outbox.Sent || attempts != 2 || got != 1 {
+		t.Errorf("got %s after %d attempts and %d sends, want it sent once with the second attempt", state, attempts, got)
+	}
+}
+
+func TestResultsOfAnOutageAreWrittenAfterItAndNotSentAgain(t *testing.T) {
+	t.Parallel()
+	const lease = 5 * time.Second
+	for _, test := range []struct {
+		name string
+		// until says when the link is mended.
+		until func(t *testing.T, b *box, r *running, id string, from int)
+	}{
+		{"shorter than the lease", func(t *testing.T, _ *box, r *running, _ string, from int) {
+			await(t, r.journal, from, "a write to fail", func(failed) bool { return true })
+		}},
+		{"longer than the lease", func(t *testing.T, b *box, _ *running, id string, _ int) {
+			b.awaitLeaseLeft(t, id, 0)
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBox(t)
+			p := newProxy(t, b.dsn)
+			to := newGate(1)
+			r := b.sleeping(t, throughProxy(t, b, p), to, relay.Options{ListenDSN: b.dsn, Lease: lease})
+			receive(t, "the first message", to.arrived)
+			id := b.enqueue(t, message())
+			if got := receive(t, "the send", to.arrived); got != id {
+				t.Fatalf("got %s, want %s", got, id)
+			}
+			from := r.len()
+			p.blackhole()
+			close(to.open) // it is sent, and that cannot be written
+			test.until(t, b, r, id, from)
+			p.set(forwarding)
+			r.awaitSent(t, id)
+			state, attempts := b.row(t, id)
+			if got := to.count(id); state != outbox.Sent || attempts != 1 || got != 1 {
+				t.Errorf("got %s after %d attempts and %d sends, want it sent once with the first", state, attempts, got)
+			}
+		})
+	}
+}
+
+// Only the connection on which the result goes out is dead. When the lease ends, the relay must not take the row again on
+// another one while its result is still on its way.
+func TestRowIsNotTakenAgainWhileItsResultIsOnItsWay(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	p := newProxy(t, b.dsn)
+	to := newGate(1)
+	r := b.sleeping(t, throughProxy(t, b, p), to, relay.Options{ListenDSN: b.dsn, Concurrency: 1, Lease: 5 * time.Second, Timeout: 2 * time.Second})
+	receive(t, "the first message", to.arrived)
+	b.exec(t, insertSelect, ids(2)) // claimed together, sent one after the other
+	first := receive(t, "a send", to.arrived)
+	b.awaitLeaseLeft(t, first, 3800*time.Millisecond)
+	to.open <- struct{}{}
+	r.awaitSent(t, first)
+	second := receive(t, "a send", to.arrived)
+	b.awaitLeaseLeft(t, second, 2250*time.Millisecond) // less than a write may take
+	p.silenceOn(string(outbox.Sent))
+	to.open <- struct{}{}
+	r.awaitSent(t, second)
+	state, attempts := b.row(t, second)
+	if got := to.count(second); state != outbox.Sent || attempts != 1 || got != 1 {
+		t.Errorf("got %s after %d attempts and %d sends, want it sent once with the first", state, attempts, got)
+	}
+	if len(all[failed](r.journal, 0)) == 0 {
+		t.Error("got no write that failed: the test has not tested anything")
+	}
+}
+
+// awaitLeaseLeft waits until no more than d of the lease of a claimed row is left.
+func (b *box) awaitLeaseLeft(t *testing.T, id string, d time.Duration) {
+	t.Helper()
+	eventually(t, "the lease to pass", func() bool {
+		return b.count(t, "select count(*) from OUTBOX where id = $1::uuid and bloqueado_hasta <= now() + $2::interval", id, d) == 1
+	})
+}
+
+func TestServerThatRefusesIsAskedRarely(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	p := newProxy(t, b.dsn)
+	r := b.sleeping(t, throughProxy(t, b, p), newReceiver(), relay.Options{})
+	p.set(refusing)
+	p.attempts.Store(0)
+	p.cut()
+	since := time.Now()
+	id := b.enqueue(t, message())
+	timer := time.NewTimer(10*time.Second - time.Since(since))
+	defer timer.Stop()
+	<-timer.C
+	got := p.attempts.Load()
+	if got > 40 || got < 4 {
+		t.Errorf("got %d attempts to connect in 10 s, want 4 to 40", got)
+	}
+	t.Logf("attempts in 10 s: %d", got)
+	p.set(forwarding)
+	r.awaitSent(t, id)
+	r.awaitListening(t, 2)
+	b.awaitNotified(t, r)
+}
