@@ -54,7 +54,7 @@ func checkPlans(t *testing.T, pool *pgxpool.Pool, store *Store, rows backlog) {
 		{"take", store.take, "integer, interval, timestamptz, text[], interval", []any{20, "10 minutes", nil, nil, nil}, []string{due, primary}},
 		{"take of channels", store.take, "integer, interval, timestamptz, text[], interval",
 			[]any{20, "10 minutes", "2026-03-01T00:00:00Z", "{correo,whatsapp}", "5 seconds"}, []string{due, primary}},
-		{"record", store.record, "uuid[], timestamptz[], text[], bigint[], text[], text[], text[]", rows.results(), []string{primary}},
+		{"record", store.record, "uuid[], timestamptz[], text[], bigint[], text[], text[], text[], integer[]", rows.results(), []string{primary}},
 		{"release", store.release, "uuid[], timestamptz[], interval", rows.releases(), []string{primary}},
 	} {
 		for _, mode := range []string{"force_generic_plan", "force_custom_plan"} {
@@ -162,7 +162,7 @@ func (b backlog) results() []any {
 	for i := range states {
 		states[i] = "enviado"
 	}
-	return []any{b.ids, b.leases, states, waits, texts, texts, texts}
+	return []any{b.ids, b.leases, states, waits, texts, texts, texts, make([]int32, len(b.ids))}
 }
 
 func (b backlog) releases() []any { return []any{b.ids, b.leases, "1 hour"} }

@@ -29,12 +29,13 @@ const maxText = 1024
 
 // Result is what became of one send.
 type Result struct {
-	Row        Row
-	State      outbox.State  // Sent, Pending (again later), Failed or Discarded
-	RetryIn    time.Duration // with Pending: the wait before the next attempt
-	Category   string        // empty with Sent
-	Code       string
-	ExternalID string
+	Row         Row
+	MaxAttempts int           // of the row from now on; zero leaves it
+	State       outbox.State  // Sent, Pending (again later), Failed or Discarded
+	RetryIn     time.Duration // with Pending: the wait before the next attempt
+	Category    string        // empty with Sent
+	Code        string
+	ExternalID  string
 }
 
 // Record writes results in one statement and tells for each whether the row was still ours. One that was not has been
@@ -47,11 +48,13 @@ func (s *Store) Record(ctx context.Context, results []Result) (ours []bool, err 
 		leases                      []time.Time
 		states                      []string
 		waits                       []*int64
+		attempts                    []int32
 		categories, codes, external []*string
-	}{ids: make([][16]byte, n), leases: make([]time.Time, n), states: make([]string, n), waits: make([]*int64, n),
+	}{ids: make([][16]byte, n), leases: make([]time.Time, n), states: make([]string, n), waits: make([]*int64, n), attempts: make([]int32, n),
 		categories: make([]*string, n), codes: make([]*string, n), external: make([]*string, n)}
 	for i, r := range results {
 		in.ids[i], in.leases[i], in.states[i] = r.Row.ID, r.Row.Lease, string(r.State)
+		in.attempts[i] = int32(r.MaxAttempts)
 		if r.State == outbox.Pending {
 			ms := r.RetryIn.Milliseconds()
 			in.waits[i] = &ms
@@ -59,7 +62,7 @@ func (s *Store) Record(ctx context.Context, results []Result) (ours []bool, err 
 		in.categories[i], in.codes[i], in.external[i] = storable(outbox.ShortCode(r.Category)), storable(outbox.ShortCode(r.Code)), storable(r.ExternalID)
 	}
 	return s.fenced(ctx, "record results", s.record, n,
-		in.ids, in.leases, in.states, in.waits, in.categories, in.codes, in.external)
+		in.ids, in.leases, in.states, in.waits, in.categories, in.codes, in.external, in.attempts)
 }
 
 // Release gives rows back unsent: pending, with the attempt given back and their place in line kept. It tells for each

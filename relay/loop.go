@@ -44,6 +44,7 @@ type loop struct {
 	empty        bool // the last claim found nothing
 	// dueFrom is the hint for the next claims, lastFull the time of the last one without it.
 	dueFrom, lastFull time.Time
+	partial           bool // the last claim left out channels that could carry no more
 	slow, hinted      bool // the last claim without it was slow; the last claim had it
 	lastHelp          time.Time
 	watching          bool // as last reported
@@ -51,7 +52,7 @@ type loop struct {
 }
 
 func newLoop(r *relay) *loop {
-	return &loop{r: r, listener: r.newListener(), watch: r.newWatch(), tempo: tempo{pace: &r.pace}, timer: time.NewTimer(0), due: notify.Start}
+	return &loop{r: r, listener: r.newListener(), watch: r.newWatch(), tempo: tempo{claim: &r.claims, write: &r.writes}, timer: time.NewTimer(0), due: notify.Start}
 }
 
 // run claims until ctx ends.
@@ -62,6 +63,7 @@ func (l *loop) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-l.r.work.roomy:
+			l.look = l.look || l.partial && l.r.work.more()
 		case cause := <-l.r.bell.C():
 			l.woken(cause)
 		case <-l.timer.C:
@@ -136,7 +138,7 @@ func (l *loop) covered() {
 func (l *loop) claim(ctx context.Context) bool {
 	r := l.r
 	crossed := l.watch.State() == notify.Crossed // read before the claim begins
-	limit := min(r.opts.batch(), r.work.room(r.pace.ahead(r.opts.concurrency(), r.opts.batch())))
+	limit, open := r.work.room(r.claims.get(), r.opts.batch())
 	if limit <= 0 {
 		l.tempo.full(time.Now())
 		if crossed {
@@ -145,6 +147,10 @@ func (l *loop) claim(ctx context.Context) bool {
 		return false
 	}
 	ask := r.ask(limit)
+	l.partial = open != nil
+	if l.partial {
+		ask.Channels = open
+	}
 	if !crossed && l.slow && time.Since(l.lastFull) < fullLook {
 		ask.DueFrom = l.dueFrom
 	}
@@ -196,7 +202,7 @@ func (l *loop) took(ctx context.Context, ask claim.Ask, b *claim.Batch) {
 	l.hinted = bounded
 	l.setPoll(now)
 	l.rearm()
-	if !bounded && l.watch.State() == notify.Off && l.listener.Peers() {
+	if !bounded && !l.partial && l.watch.State() == notify.Off && l.listener.Peers() {
 		_ = l.r.statement(ctx, func(ctx context.Context) error { return l.listener.Seen(ctx, b.Now, b.Snapshot) }) // only a hint
 	}
 }
@@ -253,7 +259,7 @@ func (l *loop) steer(ctx context.Context) {
 	case notify.Crossing, notify.Crossed:
 		l.silenced = true
 	}
-	if l.look && l.listener.Peers() && now.Sub(l.lastHelp) > helpInterval {
+	if (l.look || l.partial) && l.listener.Peers() && now.Sub(l.lastHelp) > helpInterval {
 		l.lastHelp = now
 		l.r.help(ctx)
 	}

@@ -19,7 +19,8 @@ const sendMargin = time.Second
 type Options struct {
 	// Batch is how many messages one claim takes at most. Zero means 20; negative is invalid.
 	Batch int
-	// Concurrency is how many sends are under way at once. Zero means 5; negative is invalid.
+	// Concurrency is how many sends of each channel are under way at once: a channel whose sends hang holds up no other.
+	// Zero means 5; negative is invalid.
 	Concurrency int
 	// Lease is how long a claimed message is safe from other relays. Should this one die, its messages are sent again that
 	// long afterwards. Zero means 10 minutes; otherwise at least 5 s.
@@ -29,6 +30,8 @@ type Options struct {
 	Timeout time.Duration
 	// Backoff is the wait before the next attempt after a transient failure.
 	Backoff outbox.Backoff
+	// Channels has what differs for single channels.
+	Channels map[string]ChannelOptions
 	// PollInterval is the longest wait between claims when nothing wakes the relay. Zero means 5 s; otherwise at least
 	// 10 ms and at most 15 minutes. While notifications do not arrive it is 1 s at most.
 	PollInterval time.Duration
@@ -52,6 +55,28 @@ type Options struct {
 	// Log gets Info at start and stop, Warn for what heals itself, Error for what needs a person, Debug for each message.
 	// Nil means slog.Default().
 	Log *slog.Logger
+}
+
+// ChannelOptions are the policy of one channel. A zero field means what the relay has for all.
+type ChannelOptions struct {
+	// Concurrency is how many of its sends are under way at once. Negative is invalid.
+	Concurrency int
+	// Timeout bounds one send: at least 1 s and at most half the lease.
+	Timeout time.Duration
+	// Backoff is the wait before the next attempt after a transient failure. Nil means the relay's. For webhooks there is
+	// outbox.WebhookBackoff, which spans days.
+	Backoff *outbox.Backoff
+	// MaxAttempts raises the attempts of messages that were enqueued with fewer. Negative is invalid.
+	MaxAttempts int
+}
+
+// policy is a channel's options with every field set but, perhaps, MaxAttempts.
+func (o Options) policy(channel string) ChannelOptions {
+	c := o.Channels[channel]
+	c.Concurrency = cmp.Or(c.Concurrency, o.concurrency())
+	c.Timeout = cmp.Or(c.Timeout, o.timeout())
+	c.Backoff = cmp.Or(c.Backoff, &o.Backoff)
+	return c
 }
 
 func (o Options) batch() int       { return cmp.Or(o.Batch, 20) }
@@ -95,7 +120,30 @@ func (o Options) Validate() error {
 			return fmt.Errorf("%w: Options.ListenDSN is not a Postgres connection string or URL", outbox.ErrInvalidOptions)
 		}
 	}
+	for channel := range o.Channels {
+		if err := o.validateChannel(channel); err != nil {
+			return err
+		}
+	}
 	return o.Backoff.Validate()
+}
+
+func (o Options) validateChannel(channel string) error {
+	invalid := func(field, bound string, got any) error {
+		return fmt.Errorf("%w: Options.Channels[%q].%s must be %s, got %v", outbox.ErrInvalidOptions, channel, field, bound, got)
+	}
+	switch c := o.policy(channel); {
+	case c.Concurrency < 1:
+		return invalid("Concurrency", "at least 1", c.Concurrency)
+	case c.Timeout < time.Second:
+		return invalid("Timeout", "at least 1s", c.Timeout)
+	case c.Timeout > o.lease()/2:
+		return invalid("Timeout", fmt.Sprintf("at most half the lease (%v)", o.lease()/2), c.Timeout)
+	case c.MaxAttempts < 0:
+		return invalid("MaxAttempts", "at least 1", c.MaxAttempts)
+	default:
+		return c.Backoff.Validate()
+	}
 }
 
 // warnings say what is allowed and unwise.

@@ -54,7 +54,8 @@ type relay struct {
 	bell    *notify.Bell
 	work    *work
 	results *results
-	pace    pace
+	claims  average // round trips
+	writes  average
 	tally   tally
 	failing atomic.Bool // the last statement failed
 }
@@ -79,7 +80,11 @@ func newRelay(pool *pgxpool.Pool, table outbox.Table, senders Senders, opts Opti
 	}
 	r := &relay{pool: pool, table: table, senders: maps.Clone(senders), opts: opts, log: opts.log(), bell: notify.NewBell()}
 	r.results = newResults(r)
-	r.work = newWork(opts.concurrency(), r.process)
+	limits := map[string]int{"": opts.concurrency()}
+	for channel := range senders {
+		limits[channel] = opts.policy(channel).Concurrency
+	}
+	r.work = newWork(limits, r.process)
 	r.tally.s.Warnings = opts.warnings()
 	return r, nil
 }
@@ -107,7 +112,7 @@ func (r *relay) take(ctx context.Context, ask claim.Ask) (b *claim.Batch, err er
 		return nil, err
 	}
 	took := time.Since(b.TakenAt)
-	r.pace.claimed(took)
+	r.claims.add(took)
 	r.tally.claimed(len(b.Rows) + len(b.Closed))
 	if r.opts.Observer.Claim != nil {
 		r.opts.Observer.Claim(Claim{Limit: ask.Limit, Rows: len(b.Rows), Closed: len(b.Closed), Took: took})

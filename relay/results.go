@@ -172,7 +172,7 @@ func (q *results) persist(ctx context.Context, write func(context.Context) error
 		asked := time.Now()
 		err := q.r.statement(ctx, write)
 		if err == nil {
-			q.r.pace.wrote(time.Since(asked))
+			q.r.writes.add(time.Since(asked))
 		}
 		if err == nil || !outage(err) || q.r.once && n == onceRetries || sleep(ctx, retryDelay(n)) != nil {
 			return err

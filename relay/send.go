@@ -27,7 +27,7 @@ const (
 
 // process sends one claimed row, or gives it back when a send could outlast its lease.
 func (r *relay) process(row claim.Row) {
-	if row.Batch.LeaseLeft() < r.opts.timeout()+sendMargin {
+	if row.Batch.LeaseLeft() < r.opts.policy(row.Channel).Timeout+sendMargin {
 		r.results.release(row)
 		return
 	}
@@ -51,7 +51,6 @@ func (r *relay) process(row claim.Row) {
 		r.opts.Observer.SendEnd(SendEnd{Attempt: attempt, Took: took, Category: result.Category, Code: result.Code,
 			Uncertain: failed != nil && failed.Uncertain, Abandoned: abandoned})
 	}
-	r.pace.sent(took)
 	r.results.add(result)
 }
 
@@ -63,7 +62,7 @@ type answer struct {
 // attempt calls the sender in a goroutine of its own, so that one that ignores its context can be left behind.
 func (r *relay) attempt(sender transporte.Sender, row claim.Row) (externalID string, failed *transporte.Error, abandoned bool) {
 	// Not the relay's context: what has begun may finish within its timeout when the relay is asked to stop.
-	ctx, cancel := context.WithTimeout(context.Background(), r.opts.timeout())
+	ctx, cancel := context.WithTimeout(context.Background(), r.opts.policy(row.Channel).Timeout)
 	defer cancel()
 	answered := make(chan answer, 1)
 	go func() { answered <- r.call(ctx, sender, row) }()
@@ -148,15 +147,16 @@ func (r *relay) settle(row claim.Row, externalID string, failed *transporte.Erro
 	if failed == nil {
 		return claim.Result{Row: row, State: outbox.Sent, ExternalID: externalID}
 	}
-	result := claim.Result{Row: row, Category: outbox.ShortCode(cmp.Or(failed.Category, outbox.Network)), Code: outbox.ShortCode(failed.Code)}
+	policy := r.opts.policy(row.Channel)
+	result := claim.Result{Row: row, MaxAttempts: max(policy.MaxAttempts, row.MaxAttempts), Category: outbox.ShortCode(cmp.Or(failed.Category, outbox.Network)), Code: outbox.ShortCode(failed.Code)}
 	switch {
 	case outbox.Classify(result.Category) == outbox.Permanent:
 		result.State = outbox.Discarded
-	case row.Attempts >= row.MaxAttempts:
+	case row.Attempts >= result.MaxAttempts:
 		result.State = outbox.Failed
 	default:
 		result.State = outbox.Pending
-		result.RetryIn = max(r.opts.Backoff.Delay(row.Attempts-1), min(failed.RetryAfter, longestRetryAfter))
+		result.RetryIn = max(policy.Backoff.Delay(row.Attempts-1), min(failed.RetryAfter, longestRetryAfter))
 		if result.Category == outbox.IdempotencyConflict {
 			result.RetryIn = max(result.RetryIn, shortestConflict)
 		}

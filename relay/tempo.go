@@ -23,9 +23,9 @@ const (
 
 // tempo measures how busy a relay is.
 type tempo struct {
-	pace      *pace
-	found     time.Time // the last claim that found something
-	fullSince time.Time // since when there is more than can be carried; zero: there is not
+	claim, write *average  // of the relay
+	found        time.Time // the last claim that found something
+	fullSince    time.Time // since when there is more than can be carried; zero: there is not
 }
 
 // claimed notes a claim of n rows that may have left some.
@@ -47,7 +47,7 @@ func (t *tempo) full(now time.Time) {
 
 // busyRate is the rate of announcements, per second, from which a relay watches.
 func (t *tempo) busyRate() float64 {
-	write := time.Duration(t.pace.write.Load())
+	write := t.write.get()
 	if write == 0 {
 		return mostBusy
 	}
@@ -76,5 +76,5 @@ func (t *tempo) pause(s notify.WatchState, listening bool) time.Duration {
 	case now.Sub(t.found) > lingering:
 		return lingering
 	}
-	return min(max(4*time.Duration(t.pace.claim.Load()), shortestPause), longestPause)
+	return min(max(4*t.claim.get(), shortestPause), longestPause)
 }

@@ -1,100 +1,151 @@
 package relay
 
 import (
+	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mafesoftware/outbox-relay/claim"
 )
 
-// work hands claimed rows to a bounded group of goroutines. They take the next row by themselves, so a full queue never
-// waits for the loop.
+// work hands claimed rows to bounded goroutines, those of each channel apart, so that a channel whose sends hang keeps only
+// its own goroutines. They take the next row by themselves, so a full queue never waits for the loop.
 type work struct {
-	limit   int
 	process func(claim.Row)
 	// roomy has one element when room may have grown. Not the bell: a wake-up must never be mistaken for this.
 	roomy chan struct{}
 	group errgroup.Group
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// lanes has a lane for each channel with a sender, and under "" one for all others.
+	lanes    map[string]*lane
+	stopped  bool
+	reopened bool // a lane that was shut at the last look has room again
+}
+
+// lane is what one channel has in hand.
+type lane struct {
+	limit   int // goroutines
+	send    average
 	queue   []claim.Row
 	running int
 	lowMark int
-	stopped bool
+	shut    bool // at the last look there was no room
 }
 
-func newWork(limit int, process func(claim.Row)) *work {
-	w := &work{limit: limit, process: process, roomy: make(chan struct{}, 1)}
-	w.group.SetLimit(limit)
+// newWork makes a lane for each channel with so many goroutines. There must be one for "".
+func newWork(limits map[string]int, process func(claim.Row)) *work {
+	w := &work{process: process, roomy: make(chan struct{}, 1), lanes: map[string]*lane{}}
+	for channel, limit := range limits {
+		w.lanes[channel] = &lane{limit: limit}
+	}
 	return w
+}
+
+func (w *work) lane(channel string) *lane {
+	if l, ok := w.lanes[channel]; ok {
+		return l
+	}
+	return w.lanes[""]
 }
 
 // add queues rows. It does not block. After stop it gives them back: their claim was under way when the end came.
 func (w *work) add(rows []claim.Row) (refused []claim.Row) {
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	if w.stopped {
-		w.mu.Unlock()
 		return rows
 	}
-	w.queue = append(w.queue, rows...)
-	begin := min(len(w.queue), w.limit-w.running)
-	w.running += begin
-	w.mu.Unlock()
-	for range begin {
-		w.group.Go(w.run)
+	for _, row := range rows {
+		l := w.lane(row.Channel)
+		l.queue = append(l.queue, row)
+		if l.running < l.limit {
+			l.running++
+			w.group.Go(func() error { return w.run(l) })
+		}
 	}
 	return nil
 }
 
-func (w *work) run() error {
+func (w *work) run(l *lane) error {
 	for {
-		row, ok := w.next()
+		row, ok := w.next(l)
 		if !ok {
 			return nil
 		}
+		begun := time.Now()
 		w.process(row)
+		l.send.add(time.Since(begun))
 	}
 }
 
 // next takes a row; without one, the goroutine counts as ended.
-func (w *work) next() (claim.Row, bool) {
-	w.mu.Lock()
-	if len(w.queue) == 0 {
-		w.running--
-		w.mu.Unlock()
-		signal(w.roomy)
-		return claim.Row{}, false
-	}
-	row := w.queue[0]
-	w.queue[0] = claim.Row{} // lets go of the payload
-	w.queue = w.queue[1:]
-	low := len(w.queue) == w.lowMark
-	w.mu.Unlock()
-	if low {
-		signal(w.roomy)
-	}
-	return row, true
-}
-
-// room says how many rows may be claimed now: enough to keep every goroutine busy, and ahead more to bridge the next
-// claim. It is zero while the queue is more than half of that, so that claims do not become small.
-func (w *work) room(ahead int) int {
+func (w *work) next(l *lane) (row claim.Row, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.lowMark = ahead / 2
-	if len(w.queue) > w.lowMark {
-		return 0
+	if len(l.queue) == 0 {
+		l.running--
+	} else {
+		row, ok = l.queue[0], true
+		l.queue[0] = claim.Row{} // lets go of the payload
+		l.queue = l.queue[1:]
 	}
-	return w.limit + ahead - w.running - len(w.queue)
+	if len(l.queue) <= l.lowMark && (!ok || len(l.queue) == l.lowMark) {
+		w.reopened = w.reopened || l.shut
+		signal(w.roomy)
+	}
+	return row, ok
+}
+
+// room says how many rows may be claimed now: for each lane enough to keep its goroutines busy, and more to bridge a claim
+// that takes so long, at most batch. A lane has none while its queue is more than half of that, so that claims do not become
+// small. open are the channels that have room, nil if all have.
+func (w *work) room(claim time.Duration, batch int) (n int, open []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.reopened = false
+	shut := 0
+	for channel, l := range w.lanes {
+		ahead := ahead(claim, l.send.get(), l.limit, batch)
+		l.lowMark = ahead / 2
+		free := l.limit + ahead - l.running - len(l.queue)
+		if l.shut = len(l.queue) > l.lowMark || free <= 0; l.shut {
+			shut++
+			continue
+		}
+		if channel != "" { // rows of other channels are settled at once, and need no room
+			n += free
+			open = append(open, channel)
+		}
+	}
+	if shut == 0 {
+		return min(n, batch), nil
+	}
+	if len(open) == 0 {
+		return 0, nil
+	}
+	slices.Sort(open)
+	return min(n, batch), open
+}
+
+// more tells whether a lane that had no room at the last look has some now.
+func (w *work) more() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.reopened
 }
 
 // stop takes back what nobody has begun. Nothing begins any more.
-func (w *work) stop() []claim.Row {
+func (w *work) stop() (rows []claim.Row) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	rows := w.queue
-	w.queue, w.stopped = nil, true
+	w.stopped = true
+	for _, l := range w.lanes {
+		rows = append(rows, l.queue...)
+		l.queue = nil
+	}
 	return rows
 }
 

@@ -10,7 +10,7 @@ import (
 func TestNothingBeginsAfterTheEndOfWork(t *testing.T) {
 	t.Parallel()
 	begun, finish := make(chan int, 10), make(chan struct{})
-	w := newWork(1, func(row claim.Row) {
+	w := newWork(map[string]int{"": 1}, func(row claim.Row) {
 		begun <- row.Attempts
 		<-finish
 	})
