@@ -79,7 +79,8 @@ func Status(ctx context.Context, conn *pgx.Conn, t outbox.Table) (version, newes
 }
 
 // SQL is the whole definition as one script, for people with a migration tool of their own. It may be run again, but not
-// inside a transaction: it builds its indexes concurrently.
+// inside a transaction: it builds its indexes concurrently. Unlike Up it does not look at what is there: on a table that has
+// a unique index on tenant and key by another name, leave that statement out.
 func SQL(t outbox.Table) (string, error) {
 	if err := t.Validate(); err != nil {
 		return "", err

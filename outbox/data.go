@@ -9,8 +9,9 @@ import (
 )
 
 const (
-	// maxData is jsonb's own limit for the contents of an object or array.
-	maxData = 1<<28 - 1
+	// maxData keeps the contents of an object or array within jsonb's own limit of 2^28 bytes: a list of small numbers takes
+	// six times as many there as in JSON.
+	maxData = 40_000_000
 	// maxExponent keeps numbers within numeric, which is how jsonb stores them: 131072 digits before the point, 16383 after.
 	maxExponent = 16000
 	// maxDepth keeps the server's recursion within its stack: at the default max_stack_depth it ends before 14000.
@@ -27,7 +28,7 @@ func encodeData(data any) (string, error) {
 		return "", invalid("Data", "cannot be marshalled as JSON (a channel, a function, a cycle, NaN, or invalid raw JSON)")
 	}
 	if len(b) > maxData {
-		return "", invalid("Data", "must be at most 268435455 bytes of JSON, jsonb's limit")
+		return "", invalid("Data", "must be at most 40000000 bytes of JSON, for jsonb to hold it")
 	}
 	if bound := whyNotJSONB(b); bound != "" {
 		return "", invalid("Data", bound)

@@ -16,13 +16,14 @@ var inspectSQL string
 
 // Inspection is what the database has of an outbox.
 type Inspection struct {
-	Table    Table
-	Exists   bool
-	Columns  map[string]string // name and type, as format_type writes it
-	KeyIndex bool              // a unique index on tenant and key
-	DueIndex *bool             // nil: missing; false: left invalid by an interrupted build
-	Trigger  TriggerState
-	Settings bool // the table has storage settings
+	Table       Table
+	Exists      bool
+	Columns     map[string]string // name and type, as format_type writes it
+	KeyIndex    bool              // a unique index on tenant and key
+	DueIndex    *bool             // nil: missing; false: left invalid by an interrupted build
+	Trigger     TriggerState
+	Settings    bool // the table has storage settings
+	Partitioned bool // which an outbox may not be
 }
 
 // TriggerState says whether inserts wake the relays.
@@ -45,7 +46,7 @@ func (t Table) Inspect(ctx context.Context, db DB) (Inspection, error) {
 	in := Inspection{Table: t, Trigger: TriggerMissing}
 	var enabled, source *string
 	err := db.QueryRow(ctx, inspectSQL, t.Schema, t.Name, t.dueIndex(), triggerName, t.TenantColumn).
-		Scan(&in.Columns, &in.DueIndex, &in.KeyIndex, &enabled, &source, &in.Settings)
+		Scan(&in.Columns, &in.DueIndex, &in.KeyIndex, &enabled, &source, &in.Settings, &in.Partitioned)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return in, nil
 	}
@@ -86,6 +87,9 @@ func (in Inspection) ColumnsFit() error {
 		check(name, want)
 	}
 	check(in.Table.TenantColumn, string(in.Table.TenantType))
+	if in.Partitioned {
+		wrong = append(wrong, "a partitioned table cannot be an outbox")
+	}
 	if len(wrong) == 0 {
 		return nil
 	}

@@ -13,6 +13,7 @@ select
   (select t.tgenabled::text from pg_catalog.pg_trigger t where t.tgrelid = c.oid and t.tgname = $4::text),
   (select p.prosrc from pg_catalog.pg_trigger t join pg_catalog.pg_proc p on p.oid = t.tgfoid
    where t.tgrelid = c.oid and t.tgname = $4::text),
-  c.reloptions is not null
+  c.reloptions is not null,
+  c.relkind = 'p'
 from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 where n.nspname = $1::text and c.relname = $2::text and c.relkind in ('r', 'p')

@@ -157,3 +157,10 @@ func TestFitNamesTheColumnsThatAreMissingOrOfAnotherType(t *testing.T) {
 		t.Errorf("got %+v, want the optional columns and the settings", in)
 	}
 }
+
+func TestPartitionedTableIsRefused(t *testing.T) {
+	t.Parallel()
+	pool := built(t)
+	exec(t, pool, "create table outbox (id uuid, organizacion_id uuid) partition by hash (id)")
+	refused(t, inspect(t, outbox.Table{}, pool).Fit(), outbox.ErrSchema, "partitioned")
+}

@@ -22,7 +22,7 @@ type Message struct {
 	// Template is the template's name, or the type of an event. Required.
 	Template string
 	// Data is the template's data or the event's payload: anything that encoding/json can marshal and jsonb can hold.
-	// Nil means an empty object.
+	// Nil means an empty object. At most 40 MB of JSON, nested at most 5000 deep, without NUL.
 	Data any
 	// IdempotencyKey names the message within its tenant, 1 to 200 characters: enqueueing it again changes nothing.
 	IdempotencyKey string

@@ -3,6 +3,7 @@ package outbox_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -122,7 +123,7 @@ func TestInvalidMessageIsNamedByFieldBeforeTheDatabaseIsAsked(t *testing.T) {
 			}
 			_, many := table.EnqueueMany(t.Context(), untouched{}, []outbox.Message{message("a"), message("b"), m, message("c")})
 			refused(t, many, outbox.ErrInvalidOptions, "message 2:", err.Error())
-			if text := err.Error() + many.Error(); strings.Contains(text, secret) {
+			if text := fmt.Sprint(err, many); strings.Contains(text, secret) {
 				t.Errorf("%s, case %d: the error repeats the value: %s", test.field, i, text)
 			}
 		}

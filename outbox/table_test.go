@@ -93,6 +93,21 @@ func TestTriggerNotifiesOnTheChannelOfItsTableOnly(t *testing.T) {
 	}
 }
 
+func TestTriggerCallsNoFunctionOfTheSearchPath(t *testing.T) {
+	t.Parallel()
+	pool := built(t, outbox.Table{})
+	exec(t, pool, `create schema decoy; create function decoy.pg_notify(text, text) returns void language plpgsql as 'begin raise exception ''decoy''; end'`)
+	listener, conn := connect(t, pool), connect(t, pool)
+	exec(t, listener, "listen "+outbox.Table{}.Channel())
+	exec(t, conn, "set search_path = decoy, pg_catalog, public")
+	exec(t, conn, "insert into outbox (organizacion_id, canal, destino, plantilla, clave_idempotencia) values ($1, '', '', '', 'k')", tenant)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if _, err := listener.WaitForNotification(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestTableOfTheSameNameInTheSearchPathStaysUntouched(t *testing.T) {
 	t.Parallel()
 	table := outbox.Table{Schema: "mensajes"}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/mafesoftware/outbox-relay/internal/localpg/pgtest"
@@ -149,6 +150,37 @@ func (d database) start(t *testing.T, send transporte.Func, opts relay.Options) 
 
 // silent is the log of tests that do not look at it.
 var silent = slog.New(slog.DiscardHandler)
+
+// listen hears, as the relays do, when a payload is sent to them.
+func (d database) listen(t *testing.T, payload string) <-chan struct{} {
+	t.Helper()
+	conn, err := pgx.ConnectConfig(t.Context(), d.Config().ConnConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Exec(t.Context(), "listen "+outbox.Table{}.Channel()); err != nil {
+		t.Fatal(err)
+	}
+	heard := make(chan struct{})
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer conn.Close(context.Background())
+		for {
+			n, err := conn.WaitForNotification(ctx)
+			if err != nil {
+				return
+			}
+			if n.Payload == payload {
+				close(heard)
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() { cancel(); <-ended })
+	return heard
+}
 
 // receive waits for what a channel gives.
 func receive[T any](t *testing.T, c <-chan T, what string) (value T) {

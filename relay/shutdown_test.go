@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mafesoftware/outbox-relay/notify"
 	"github.com/mafesoftware/outbox-relay/outbox"
 	"github.com/mafesoftware/outbox-relay/relay"
 	"github.com/mafesoftware/outbox-relay/transporte"
@@ -46,22 +45,14 @@ func TestRunThatIsStoppedFinishesItsSendAndGivesTheRestBackToAnotherRelay(t *tes
 	}})
 	receive(t, held, "a send with rows waiting behind it")
 	// The other relay is asleep, and its poll is far away: it must be rung for.
-	asleep, listening, helped := make(chan struct{}, 1000), make(chan error, 10), make(chan struct{}, 10)
-	d.start(t, received.Send, relay.Options{PollInterval: 10 * time.Minute, Observer: relay.Observer{
-		Claim: func(c relay.Claim) {
-			if c.Rows < c.Limit {
-				asleep <- struct{}{}
-			}
-		},
-		Listening: func(err error) { listening <- err },
-		Wake: func(cause notify.Cause) {
-			if cause == notify.Help {
-				helped <- struct{}{}
-			}
-		},
-	}})
-	receive(t, listening, "the other relay listens")
+	asleep := make(chan struct{}, 1000)
+	d.start(t, received.Send, relay.Options{PollInterval: 10 * time.Minute, Observer: relay.Observer{Claim: func(c relay.Claim) {
+		if c.Rows < c.Limit {
+			asleep <- struct{}{}
+		}
+	}}})
 	receive(t, asleep, "a claim of the other relay that finds no more")
+	called := d.listen(t, "help")
 
 	stopped := make(chan struct{})
 	go func() { stop(); close(stopped) }()
@@ -71,7 +62,7 @@ func TestRunThatIsStoppedFinishesItsSendAndGivesTheRestBackToAnotherRelay(t *tes
 		t.Error("Run returned while a send was under way")
 	default:
 	}
-	receive(t, helped, "the other relay is called for help")
+	receive(t, called, "the call to the other relays")
 	eventually(t, "the other relay sends the rest", func() bool { return d.count(t, "estado = 'enviado'") == n-1 })
 	close(finish)
 	receive(t, stopped, "the end of Run")
