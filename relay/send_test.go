@@ -19,7 +19,7 @@ func TestASenderThatPanicsFailsOneAttempt(t *testing.T) {
 		"a text":                func() error { panic("ana@example.com") },
 		"an error":              func() error { panic(&url.Error{}) },
 		"nil":                   func() error { panic(nil) },
-		"nil map":               func() error { var m map[string]int; m["a"]++; return nil },
+		"a runtime error":       func() error { var none []error; return none[len(none)] },
 		"a method of the error": func() error { return (*url.Error)(nil) }, // errors.As calls Unwrap, which reads a field
 	}
 	for name := range panics {
@@ -83,7 +83,7 @@ func TestASenderThatHangsIsCutAtItsTimeoutAndOneThatIgnoresThatIsLeftBehind(t *t
 		defer mu.Unlock()
 		ends[e.ID] = e
 	}}})
-	if took := time.Since(begun); took < time.Second || took > 8*time.Second {
+	if took := time.Since(begun); took < 2*time.Second {
 		t.Errorf("RunOnce took %v, want the timeout of 1 s and a grace of 1 s", took)
 	}
 	if summary.Sent != 2 || summary.Retried != 3 {
