@@ -31,8 +31,8 @@ const (
 // When ctx ends nothing more is claimed, what was claimed and not begun is given back, and what is being sent may finish
 // within its timeout and is recorded. After a crash, messages that were being sent are sent again when their lease ends.
 //
-// Run uses up to two connections of the pool at once and none while it sends, so a pool of one is enough. Outside the pool
-// it has one connection that listens and, once it has been busy, one for the watch lock.
+// Run uses up to four connections of the pool at once, each for one statement, and none while it sends, so a pool of one is
+// enough. Outside the pool it has one connection that listens and, once it has been busy, one for the watch lock.
 func Run(ctx context.Context, pool *pgxpool.Pool, table outbox.Table, senders Senders, opts Options) error {
 	r, err := newRelay(pool, table, senders, opts)
 	if err != nil {
