@@ -32,8 +32,15 @@ func NewBell() *Bell {
 // C gives the wake-ups.
 func (b *Bell) C() <-chan Cause { return b.rung }
 
-// Ring wakes the relay. It never blocks.
+// Ring wakes the relay. It never blocks. No other relay can have looked for what it is about.
 func (b *Bell) Ring(cause Cause) {
+	b.mu.Lock()
+	b.unseen[nobody] = true
+	b.mu.Unlock()
+	b.ring(cause)
+}
+
+func (b *Bell) ring(cause Cause) {
 	select {
 	case b.rung <- cause:
 	default:
@@ -62,7 +69,7 @@ func (b *Bell) announced(payload string) {
 	}
 	b.unseen[transaction] = true
 	if err != nil {
-		b.Ring(Notified)
+		b.ring(Notified)
 		return
 	}
 	b.announceLocked(time.UnixMilli(ms))
@@ -81,6 +88,7 @@ func (b *Bell) Hectic(rate float64) bool {
 func (b *Bell) Announce(due time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.unseen[nobody] = true
 	b.announceLocked(due)
 }
 
@@ -110,7 +118,7 @@ func (b *Bell) SetNext(due time.Time) {
 
 func (b *Bell) ringIfSoonerLocked() {
 	if !b.soonest.IsZero() && (b.known.IsZero() || b.soonest.Before(b.known)) {
-		b.Ring(Schedule)
+		b.ring(Schedule)
 	}
 }
 

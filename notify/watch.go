@@ -239,9 +239,9 @@ func (w *Watch) recover(ctx context.Context) {
 // bury ends the session with this pid if it is one of ours that still holds a lock, and tells whether it is gone.
 func (w *Watch) bury(ctx context.Context, pid uint32) (gone bool, err error) {
 	const ask = `select count(pg_terminate_backend(pid)) = 0 from pg_catalog.pg_locks
-		where locktype = 'advisory' and objsubid = 2 and classid::bigint::int = $1::int and objid::bigint::int = $2::int and pid = $3::int
+		where locktype = 'advisory' and objsubid = 2 and classid::bigint = $1::bigint and objid::bigint = $2::bigint and pid = $3::int
 		  and database = (select oid from pg_catalog.pg_database where datname = current_database())`
-	err = w.ask(ctx, &gone, ask, w.Role.Class, w.Role.Key, int32(pid))
+	err = w.ask(ctx, &gone, ask, int64(uint32(w.Role.Class)), int64(uint32(w.Role.Key)), int32(pid))
 	return gone, err
 }
 

@@ -37,7 +37,7 @@ func (r *relay) statement(ctx context.Context, ask func(context.Context) error) 
 	}
 	switch {
 	case rowHeld(err):
-		r.log.Debug("another transaction holds a row, trying again")
+		r.log.Warn("another transaction holds a row, trying again", "err", describe(err))
 	case !outage(err):
 		r.log.Warn("database refused a write", "err", describe(err))
 	case !r.failing.Swap(true):
@@ -57,7 +57,9 @@ func (r *relay) statement(ctx context.Context, ask func(context.Context) error) 
 // dropSilent lets go of the pool's connections after a timeout. Those that lie idle are likely to be dead, too, and each
 // would cost another timeout.
 func (r *relay) dropSilent(err error) {
-	if errors.Is(err, context.DeadlineExceeded) {
+	stat := r.pool.Stat()
+	busy := stat.AcquiredConns() >= stat.MaxConns() // the application has them all, and they are alive
+	if errors.Is(err, context.DeadlineExceeded) && !busy {
 		r.pool.Reset()
 	}
 }

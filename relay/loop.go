@@ -40,19 +40,22 @@ type loop struct {
 	look bool
 	// next is when the next row falls due as far as is known, zero for never; pollAt the time of the fallback poll.
 	next, pollAt time.Time
-	failures     int  // claims that failed in a row
-	empty        bool // the last claim found nothing
+	failures     int       // claims that failed in a row
+	retryAt      time.Time // no claim before this, after one that failed
+	// asked: the next claim answers an announcement. empty: the last one that did found nothing.
+	asked, empty bool
 	// dueFrom is the hint for the next claims, lastFull the time of the last one without it.
 	dueFrom, lastFull time.Time
 	partial           bool // the last claim left out channels that could carry no more
 	slow, hinted      bool // the last claim without it was slow; the last claim had it
 	lastHelp          time.Time
+	helpWait          time.Duration
 	watching          bool // as last reported
 	silenced          bool // writers were kept silent since the last crossing
 }
 
 func newLoop(r *relay) *loop {
-	return &loop{r: r, listener: r.newListener(), watch: r.newWatch(), tempo: tempo{claim: &r.claims, write: &r.writes}, timer: time.NewTimer(0), due: notify.Start}
+	return &loop{r: r, listener: r.newListener(), watch: r.newWatch(), tempo: tempo{claim: &r.claims, write: &r.writes}, timer: time.NewTimer(0), due: notify.Start, helpWait: shortestHelp}
 }
 
 // run claims until ctx ends.
@@ -73,7 +76,7 @@ func (l *loop) run(ctx context.Context) {
 		case <-l.r.bell.Covered():
 			l.covered()
 		}
-		for l.look && ctx.Err() == nil && !l.r.results.owing() {
+		for l.look && ctx.Err() == nil && !l.r.results.owing() && !time.Now().Before(l.retryAt) {
 			if !l.claim(ctx) {
 				break
 			}
@@ -96,8 +99,9 @@ func (l *loop) woken(cause notify.Cause) {
 	if l.r.opts.Observer.Wake != nil {
 		l.r.opts.Observer.Wake(cause)
 	}
-	patient := cause == notify.Notified || cause == notify.Schedule || cause == notify.Due
-	if !patient || !l.empty || l.watch.State() != notify.Off || !l.listener.Peers() {
+	announced := cause == notify.Notified || cause == notify.Schedule || cause == notify.Due
+	l.asked = l.asked || announced
+	if !announced || !l.empty || l.watch.State() != notify.Off || !l.listener.Peers() {
 		l.look = true
 		return
 	}
@@ -110,6 +114,7 @@ func (l *loop) woken(cause notify.Cause) {
 // watched is called when the watch has changed its state.
 func (l *loop) watched() {
 	on := l.watch.State() != notify.Off
+	l.tempo.crossing = time.Now()
 	if on != l.watching && l.r.opts.Observer.Watching != nil {
 		l.r.opts.Observer.Watching(on)
 	}
@@ -140,9 +145,11 @@ func (l *loop) claim(ctx context.Context) bool {
 	crossed := l.watch.State() == notify.Crossed // read before the claim begins
 	limit, open := r.work.room(r.claims.get(), r.opts.batch())
 	if limit <= 0 {
-		l.tempo.full(time.Now())
 		if crossed {
 			l.watch.Done() // there is more to do, so the relay does not sleep
+		}
+		if l.watch.State() != notify.Off || l.listener.Peers() {
+			l.arm(time.Now().Add(l.helpWait), notify.Help) // a sender that hangs gives no sign: the others must hear of it
 		}
 		return false
 	}
@@ -156,8 +163,9 @@ func (l *loop) claim(ctx context.Context) bool {
 	}
 	b, err := r.take(ctx, ask)
 	if err != nil {
+		l.retryAt = time.Now().Add(retryDelay(l.failures))
 		l.failures++
-		l.arm(time.Now().Add(retryDelay(l.failures-1)), notify.Poll)
+		l.arm(l.retryAt, notify.Poll)
 		return false
 	}
 	l.took(ctx, ask, b)
@@ -184,8 +192,11 @@ func (l *loop) took(ctx context.Context, ask claim.Ask, b *claim.Batch) {
 		l.lastFull = time.Time{}
 		return
 	}
-	l.empty = n == 0
-	l.tempo.claimed(now, n, l.look)
+	if n > 0 || l.asked {
+		l.empty = n == 0
+	}
+	l.asked = false
+	l.tempo.claimed(now, n)
 	if !b.Due.IsZero() {
 		l.dueFrom = b.Due.Add(-dueMargin)
 	}
@@ -242,15 +253,14 @@ func (l *loop) pollWait() time.Duration {
 	return d - rand.N(d/5+1)
 }
 
-// steer begins and ends the watch, and calls for help.
+// steer begins and ends the watch, and calls for help with what cannot be carried.
 func (l *loop) steer(ctx context.Context) {
 	now := time.Now()
 	switch l.watch.State() {
 	case notify.Off:
-		if !l.r.opts.NoWatch && l.tempo.busy(now, l.r.bell) && l.listener.Up() {
+		if l.mayWatch() && l.tempo.busy(l.r.bell) {
 			l.watch.Begin()
 		}
-		return
 	case notify.Watching:
 		l.silenced = true
 		if !l.look && l.tempo.quiet(now) && l.listener.Up() {
@@ -259,11 +269,21 @@ func (l *loop) steer(ctx context.Context) {
 	case notify.Crossing, notify.Crossed:
 		l.silenced = true
 	}
-	if (l.look || l.partial) && l.listener.Peers() && now.Sub(l.lastHelp) > helpInterval {
+	switch {
+	case !l.look && !l.partial:
+		l.helpWait = shortestHelp
+	case l.listener.Peers() && now.Sub(l.lastHelp) > l.helpWait:
 		l.lastHelp = now
+		l.helpWait = min(2*l.helpWait, longestHelp)
 		l.r.help(ctx)
 	}
 }
 
-// helpInterval bounds how often a relay that keeps the writers silent wakes the others for what it cannot carry.
-const helpInterval = 50 * time.Millisecond
+// mayWatch: a relay that leaves channels to others must not silence their messages, and one that hears nothing could not
+// end the watch.
+func (l *loop) mayWatch() bool {
+	return !l.r.opts.NoWatch && !l.r.opts.LeaveUnknownChannels && l.listener.Up()
+}
+
+// Between these a relay that has more than it can carry waits from one call for help to the next.
+const shortestHelp, longestHelp = 50 * time.Millisecond, time.Second

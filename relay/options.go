@@ -36,7 +36,7 @@ type Options struct {
 	// 10 ms and at most 15 minutes. While notifications do not arrive it is 1 s at most.
 	PollInterval time.Duration
 	// ProbeInterval is the longest wait between two proofs that notifications arrive. Zero means 10 s; otherwise at least
-	// 100 ms. A dead connection is found within this and 3 s more.
+	// 100 ms and at most 30 s. A dead connection is found within this and 3 s more.
 	ProbeInterval time.Duration
 	// ListenDSN is the connection string of the session that listens, for those whose pool goes through a pooler in
 	// transaction mode. Empty means the pool's own.
@@ -111,8 +111,8 @@ func (o Options) Validate() error {
 		return invalid("Timeout", fmt.Sprintf("at most half the lease (%v)", o.lease()/2), o.Timeout)
 	case o.pollInterval() < 10*time.Millisecond || o.pollInterval() > notify.MaxPollInterval:
 		return invalid("PollInterval", fmt.Sprintf("10ms to %v", notify.MaxPollInterval), o.PollInterval)
-	case o.probeInterval() < 100*time.Millisecond:
-		return invalid("ProbeInterval", "at least 100ms", o.ProbeInterval)
+	case o.probeInterval() < 100*time.Millisecond || o.probeInterval() > 30*time.Second:
+		return invalid("ProbeInterval", "100ms to 30s", o.ProbeInterval)
 	}
 	if o.ListenDSN != "" {
 		if _, err := pgx.ParseConfig(o.ListenDSN); err != nil {

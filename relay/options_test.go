@@ -40,7 +40,7 @@ func TestOptionsOutOfBoundsAreRefusedByName(t *testing.T) {
 		{opts: relay.Options{PollInterval: 15 * time.Minute}},
 		{relay.Options{PollInterval: 15*time.Minute + 1}, []string{"Options.PollInterval", "10ms to 15m0s"}},
 		{opts: relay.Options{ProbeInterval: 100 * time.Millisecond}},
-		{relay.Options{ProbeInterval: 100*time.Millisecond - 1}, []string{"Options.ProbeInterval", "at least 100ms"}},
+		{relay.Options{ProbeInterval: 100*time.Millisecond - 1}, []string{"Options.ProbeInterval", "100ms to 30s"}},
 		{relay.Options{ProbeInterval: -time.Second}, []string{"Options.ProbeInterval", "got -1s"}},
 		{opts: relay.Options{ListenDSN: "host=localhost dbname=turnos"}},
 		{relay.Options{ListenDSN: "postgres://relay:s3cr3t@localhost:port/turnos"}, []string{"Options.ListenDSN"}},

@@ -174,7 +174,8 @@ func (q *results) persist(ctx context.Context, write func(context.Context) error
 		if err == nil {
 			q.r.writes.add(time.Since(asked))
 		}
-		if err == nil || !outage(err) || q.r.once && n == onceRetries || sleep(ctx, retryDelay(n)) != nil {
+		passes := outage(err) || rowHeld(err) && q.r.once
+		if err == nil || !passes || q.r.once && n == onceRetries || sleep(ctx, retryDelay(n)) != nil {
 			return err
 		}
 	}

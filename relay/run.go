@@ -53,20 +53,25 @@ func Run(ctx context.Context, pool *pgxpool.Pool, table outbox.Table, senders Se
 	l := newLoop(r)
 	var g errgroup.Group
 	g.Go(func() error { return l.listener.Run(ctx) })
-	g.Go(func() error { return l.watch.Run(ctx) })
+	unwatched := make(chan struct{})
+	g.Go(func() error {
+		defer close(unwatched)
+		return l.watch.Run(ctx)
+	})
 	g.Go(func() error { r.watchTrigger(ctx); return nil })
 	g.Go(func() error { r.results.run(writing); return nil })
 	stopped := r.stopAtEnd(ctx)
 	l.run(ctx)
 	stopped()
+	<-unwatched
+	if l.silenced {
+		r.help(ctx) // this relay kept the writers silent, so the others have not heard of what came last
+	}
 	r.work.wait()
 	r.results.close()
 	limit := time.AfterFunc(lastWrites, stopWriting)
 	defer limit.Stop()
 	err = g.Wait()
-	if l.silenced {
-		r.help(ctx) // this relay kept the writers silent, so the others have not heard of what came last
-	}
 	r.log.Info("relay stopped", "table", table.String())
 	return err
 }

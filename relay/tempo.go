@@ -11,37 +11,27 @@ const (
 	// flush of the disk, about as long as the write of a result takes. Within these bounds, per second.
 	busyShare            = 0.4
 	leastBusy, mostBusy  = 40, 400
-	fullFor              = 50 * time.Millisecond // so does being unable to carry more for this long
-	lingerFor, lingerTen = 8, 10                 // a watch ends when nothing came for 8 times the mean gap at that rate; it looks 10 times meanwhile
+	lingerFor, lingerTen = 8, 10 // a watch ends when nothing came for 8 times the mean gap at that rate; it looks 10 times meanwhile
 	// A relay that watches and finds something spends about a fifth of its time in claims, within these bounds.
 	shortestPause, longestPause = time.Millisecond, 10 * time.Millisecond
 	// deafPause: without notifications the watch cannot end.
 	deafPause = 20 * time.Millisecond
-	// crossingPause: a long transaction of the business may hold up the crossing for as long as it lasts.
-	crossingPause = 5 * time.Millisecond
+	// A long transaction of the business may hold up the crossing for as long as it lasts: the relay looks less and less
+	// often.
+	shortestCrossing, longestCrossing = 5 * time.Millisecond, 100 * time.Millisecond
 )
 
 // tempo measures how busy a relay is.
 type tempo struct {
 	claim, write *average  // of the relay
 	found        time.Time // the last claim that found something
-	fullSince    time.Time // since when there is more than can be carried; zero: there is not
+	crossing     time.Time // when the watch last changed its state
 }
 
-// claimed notes a claim of n rows that may have left some.
-func (t *tempo) claimed(now time.Time, n int, more bool) {
+// claimed notes a claim of n rows.
+func (t *tempo) claimed(now time.Time, n int) {
 	if n > 0 {
 		t.found = now
-	}
-	if !more {
-		t.fullSince = time.Time{}
-	}
-}
-
-// full notes that there may be more than can be carried.
-func (t *tempo) full(now time.Time) {
-	if t.fullSince.IsZero() {
-		t.fullSince = now
 	}
 }
 
@@ -54,9 +44,8 @@ func (t *tempo) busyRate() float64 {
 	return min(max(busyShare/write.Seconds(), leastBusy), mostBusy)
 }
 
-func (t *tempo) busy(now time.Time, bell *notify.Bell) bool {
-	return bell.Hectic(t.busyRate()) || !t.fullSince.IsZero() && now.Sub(t.fullSince) > fullFor
-}
+// busy is about announcements alone: a relay that is full because its senders are slow has no reason to silence anybody.
+func (t *tempo) busy(bell *notify.Bell) bool { return bell.Hectic(t.busyRate()) }
 
 // linger is how long a relay that watches must find nothing before it lets the writers ring again.
 func (t *tempo) linger() time.Duration {
@@ -72,7 +61,7 @@ func (t *tempo) pause(s notify.WatchState, listening bool) time.Duration {
 	case !listening && t.quiet(now):
 		return deafPause
 	case s != notify.Watching:
-		return crossingPause
+		return min(max(now.Sub(t.crossing)/20, shortestCrossing), longestCrossing)
 	case now.Sub(t.found) > lingering:
 		return lingering
 	}

@@ -135,6 +135,57 @@ func TestSilentTransactionThatIsPreparedIsSentWhenItCommits(t *testing.T) {
 	b.awaitNotified(t, r)
 }
 
+// The relay that watches cannot carry more, and its senders give no sign: the other one must hear of what comes.
+func TestFullRelayThatWatchesCallsForHelp(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	hung := newGate(0)
+	full := b.run(t, b.pool, hung, relay.Options{Concurrency: 2, PollInterval: onlyWakeUps, ProbeInterval: 100 * time.Millisecond})
+	full.awaitListening(t, 1)
+	other := b.run(t, b.pool, newReceiver(), relay.Options{Concurrency: 20, PollInterval: onlyWakeUps, NoWatch: true})
+	other.awaitListening(t, 1)
+	stop := b.flood(t)
+	receive(t, "the first send that hangs", hung.arrived)
+	receive(t, "the second", hung.arrived)
+	stop()
+	for range 3 {
+		if b.holders(t, b.table.WatchLock(), "ExclusiveLock") == 0 {
+			t.Fatal("the full relay watches no longer, want it to: this proves nothing")
+		}
+		other.promptly(t, "a message that nobody announced", b.enqueue(t, message()))
+	}
+	close(hung.open)
+}
+
+// Its senders take their time, and it must not keep to itself until then that it has silenced the writers.
+func TestRelayThatStopsSaysWhatItSilencedBeforeItsSendsEnd(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	hung := newGate(0)
+	stops := b.run(t, b.pool, hung, relay.Options{Concurrency: 2, PollInterval: onlyWakeUps})
+	stops.awaitListening(t, 1)
+	stop := b.flood(t)
+	receive(t, "a send that hangs", hung.arrived)
+	stop()
+	other := b.run(t, b.pool, newReceiver(), relay.Options{Concurrency: 20, PollInterval: onlyWakeUps, NoWatch: true})
+	other.awaitListening(t, 1)
+	eventually(t, "the other relay to have sent the rest", func() bool {
+		return b.count(t, "select count(*) from OUTBOX where estado = 'pendiente'") == 0
+	})
+	tx, id := b.silent(t)
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		stops.stop()
+	}()
+	other.promptly(t, "the silent message", id)
+	close(hung.open)
+	<-ended
+}
+
 func TestRelayThatStopsWhileItWatchesLeavesNothingToThePoll(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
