@@ -22,11 +22,12 @@ const usage = `relay sends the messages of an outbox table.
 
   relay migrate [up|down|status|print]   build or update the table; print writes its SQL to standard output
   relay run                              send until SIGINT or SIGTERM; a second one ends it at once.
-                                         This version prints each message instead of sending it.
+                                         This version prints each message and marks it as sent: it is for trying
+                                         things out, never for a table that another relay serves.
 
 The database is the one in DATABASE_URL. Flags, after the command:
   --schema public   --table outbox   --tenant-column organizacion_id   --tenant-type uuid|text
-  --channels correo,whatsapp,...     (run) the channels to print; messages of others are left alone
+  --channels correo,whatsapp,...     (run, required) the channels to print; messages of others are left alone
 `
 
 var errUsage = errors.New("usage")
@@ -63,7 +64,7 @@ func dispatch(ctx context.Context, args []string, env func(string) string, stdou
 	flags.StringVar(&table.TenantColumn, "tenant-column", "", "")
 	flags.StringVar(&tenantType, "tenant-type", "", "")
 	if name == "run" {
-		flags.StringVar(&channels, "channels", "correo,whatsapp,webhook", "")
+		flags.StringVar(&channels, "channels", "", "")
 	}
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp), name == "help", name == "--help", name == "-h":
@@ -82,6 +83,9 @@ func dispatch(ctx context.Context, args []string, env func(string) string, stdou
 	case "migrate":
 		return migrateTable(ctx, action, table, env, stdout)
 	case "run":
+		if channels == "" {
+			return fmt.Errorf("%w: run needs --channels, the channels whose messages are printed and marked as sent", errUsage)
+		}
 		return run(ctx, table, strings.Split(channels, ","), env, stdout, stderr)
 	}
 	return fmt.Errorf("%w: unknown command %q", errUsage, name)

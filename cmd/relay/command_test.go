@@ -88,13 +88,13 @@ func TestWhatCannotBeDoneExitsWithOneAndSaysWhatToDo(t *testing.T) {
 	empty := pgtest.Database(t)
 	const away = "postgres://relay:s3cr3t@127.0.0.1:1/none?sslmode=disable"
 	for _, test := range []struct{ dsn, line, want string }{
-		{"", "run", "DATABASE_URL is not set"},
+		{"", "run --channels correo", "DATABASE_URL is not set"},
 		{"", "migrate", "DATABASE_URL is not set"},
 		{"", "migrate status", "DATABASE_URL is not set"},
-		{"postgres://relay:s3cr3t@host:port/none", "run", "DATABASE_URL"},
+		{"postgres://relay:s3cr3t@host:port/none", "run --channels correo", "DATABASE_URL"},
 		{"postgres://relay:s3cr3t@host:port/none", "migrate", "DATABASE_URL"},
 		{away, "migrate", "DATABASE_URL"},
-		{empty, "run", "run relay migrate"},
+		{empty, "run --channels correo", "run relay migrate"},
 	} {
 		code, stdout, stderr := commandLine(t, test.dsn, test.line)
 		if code != 1 || !strings.Contains(stderr, test.want) || stdout != "" {
