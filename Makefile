@@ -21,7 +21,18 @@ check: ## what CI runs: gofmt, vet, staticcheck, test
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "run gofmt -w on:" $$unformatted; exit 1; fi
 	go vet ./...
 	go run $(STATICCHECK) ./...
+	cd bench && go vet ./... && go run $(STATICCHECK) ./... && go test ./...
 	@$(MAKE) test
+
+.PHONY: bench bench-quick bench-bars
+bench: postgres ## measure everything, under 20 minutes: bench/results/
+	cd bench && go run .
+
+bench-quick: postgres ## measure everything with few messages, under 3 minutes
+	cd bench && go run . -quick -out raw
+
+bench-bars: postgres ## the bars of speed, each with its target
+	cd bench && go run . -bars -out raw
 
 .PHONY: stress
 stress: postgres ## the watch lock under 200,000 transactions
