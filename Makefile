@@ -2,7 +2,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+( [a-z-]+)*:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: demo
 demo: postgres ## run the example, an appointment service that sends its reminders
@@ -24,15 +24,17 @@ check: ## what CI runs: gofmt, vet, staticcheck, test
 	cd bench && go vet ./... && go run $(STATICCHECK) ./... && go test ./...
 	@$(MAKE) test
 
-.PHONY: bench bench-quick bench-bars
+.PHONY: bench
 bench: postgres ## measure everything, under 20 minutes: bench/results/
 	cd bench && go run .
 
+.PHONY: bench-quick
 bench-quick: postgres ## measure everything with few messages, under 3 minutes
-	cd bench && go run . -quick -out raw
+	cd bench && go run . -quick
 
+.PHONY: bench-bars
 bench-bars: postgres ## the bars of speed, each with its target
-	cd bench && go run . -bars -out raw
+	cd bench && go run . -bars
 
 .PHONY: stress
 stress: postgres ## the watch lock under 200,000 transactions

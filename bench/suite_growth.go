@@ -183,8 +183,8 @@ func fillParallel(ctx context.Context, e *entry, from, to int, state outbox.Stat
 	const step = 250_000
 	var g errgroup.Group
 	g.SetLimit(2)
-	for ; from < to; from += step {
-		g.Go(func() error { return fillOutbox(ctx, e.db.pool, from, min(from+step, to), state, wait) })
+	for begin := from; begin < to; begin += step {
+		g.Go(func() error { return fillOutbox(ctx, e.db.pool, begin, min(begin+step, to), state, wait) })
 	}
 	return g.Wait()
 }
