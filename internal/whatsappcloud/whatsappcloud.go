@@ -1,0 +1,107 @@
+// Package whatsappcloud is the part of WhatsApp's Cloud API that is the same with Meta and with whoever stands before it:
+// the message that is sent, the answer, and the table of error codes.
+package whatsappcloud
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/mafesoftware/outbox-relay/internal/httpsend"
+	"github.com/mafesoftware/outbox-relay/outbox"
+	"github.com/mafesoftware/outbox-relay/transporte"
+)
+
+// DefaultLanguage is the language of a template for which nobody says one.
+const DefaultLanguage = "es_AR"
+
+// Number is a number to send from, as both providers know it.
+type Number struct {
+	BaseURL       string // up to the version of the Graph API, without a slash at its end
+	PhoneNumberID string
+	Language      string // of the templates: "es", "es_AR"
+	Faults        httpsend.Table
+}
+
+// Send sends t from n and returns WhatsApp's id of the message, empty if it was accepted and the id could not be read.
+// The header carries the credentials. Errors are those of httpsend.Post, of n.Faults, and credenciales with code
+// numero_emisor_invalido for a PhoneNumberID that is not made of digits, before any call.
+func Send(ctx context.Context, client *http.Client, n Number, header http.Header, t transporte.Template) (string, error) {
+	if n.PhoneNumberID == "" || strings.Trim(n.PhoneNumberID, "0123456789") != "" { // it becomes part of a path
+		return "", &transporte.Error{Category: outbox.Credentials, Code: "numero_emisor_invalido"}
+	}
+	header.Set("Content-Type", "application/json")
+	header.Set("User-Agent", "outbox-relay")
+	answer, err := httpsend.Post(ctx, client, n.BaseURL+"/"+n.PhoneNumberID+"/messages", header, message(n.Language, t))
+	if err != nil {
+		return "", err
+	}
+	if !answer.OK() {
+		return "", fault(n.Faults, answer)
+	}
+	return acceptedID(answer.Body), nil
+}
+
+// ValidLanguage tells whether s looks like one of the codes of
+// https://developers.facebook.com/documentation/business-messaging/whatsapp/templates/supported-languages:
+// "es", "es_AR", "fil". The usual mistake is a hyphen.
+func ValidLanguage(s string) bool {
+	language, region, regional := strings.Cut(s, "_")
+	return between(language, "abcdefghijklmnopqrstuvwxyz") && (!regional || between(region, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"))
+}
+
+// between tells whether s is 2 or 3 of these letters.
+func between(s, letters string) bool {
+	return len(s) >= 2 && len(s) <= 3 && strings.Trim(s, letters) == ""
+}
+
+type (
+	templateMessage struct {
+		Product       string   `json:"messaging_product"`
+		RecipientType string   `json:"recipient_type"`
+		To            string   `json:"to"`
+		Type          string   `json:"type"`
+		Template      template `json:"template"`
+		// CallbackData comes back in every event about the message: the only link to the row, as there is no idempotency key.
+		CallbackData string `json:"biz_opaque_callback_data,omitempty"`
+	}
+	template struct {
+		Name       string      `json:"name"`
+		Language   language    `json:"language"`
+		Components []component `json:"components,omitempty"`
+	}
+	language struct {
+		Code string `json:"code"`
+	}
+	component struct {
+		Type       string      `json:"type"`
+		Parameters []parameter `json:"parameters"`
+	}
+	parameter struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+)
+
+// message is the body of the request. Parameters are positional.
+func message(lang string, t transporte.Template) []byte {
+	m := templateMessage{
+		Product: "whatsapp", RecipientType: "individual", To: t.To, Type: "template",
+		Template:     template{Name: t.Name, Language: language{lang}},
+		CallbackData: t.RowID,
+	}
+	if len(t.Parameters) > 0 {
+		body := component{Type: "body"}
+		for _, text := range t.Parameters {
+			body.Parameters = append(body.Parameters, parameter{"text", text})
+		}
+		m.Template.Components = []component{body}
+	}
+	var encoded bytes.Buffer
+	encoder := json.NewEncoder(&encoded)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(m) // texts only: it cannot fail
+	return bytes.TrimSuffix(encoded.Bytes(), []byte("\n"))
+}

@@ -1,0 +1,103 @@
+package whatsappcloud
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"reflect"
+	"strconv"
+	"testing"
+
+	"github.com/mafesoftware/outbox-relay/internal/httpsend"
+	"github.com/mafesoftware/outbox-relay/internal/httpsend/sendertest"
+	"github.com/mafesoftware/outbox-relay/outbox"
+	"github.com/mafesoftware/outbox-relay/transporte"
+)
+
+func TestMain(m *testing.M) { sendertest.Main(m) }
+
+func appointment() transporte.Template {
+	return transporte.Template{
+		To: "5491145678901", Name: "gf_turno_recordatorio", Parameters: []string{"Ana", "10:00"},
+		RowID: "6f1c2a34-5b6d-4e7f-8a90-112233445566", IdempotencyKey: "t1:turno-7",
+	}
+}
+
+func send(ctx context.Context, client *http.Client, baseURL string) (string, error) {
+	n := Number{BaseURL: baseURL, PhoneNumberID: "106540352242922", Language: "es_AR", Faults: Faults}
+	return Send(ctx, httpsend.Client(client), n, http.Header{"Authorization": {"Bearer t"}}, appointment())
+}
+
+func TestWithoutAnAnswer(t *testing.T) { t.Parallel(); sendertest.Outages(t, send) }
+
+func TestAnOddAnswer(t *testing.T) { t.Parallel(); sendertest.OddAnswers(t, send) }
+
+func TestTheDestinationAsksToWait(t *testing.T) { t.Parallel(); sendertest.Waits(t, send) }
+
+const accepted = `{"messaging_product":"whatsapp","contacts":[{"input":"5491145678901","wa_id":"5491145678901"}],` +
+	`"messages":[{"id":"wamid.HBgNNTQ5","message_status":"held_for_quality_assessment"}]}`
+
+func TestTheRequestIsTheOneThatMetaDocuments(t *testing.T) {
+	t.Parallel()
+	var path, body string
+	var header http.Header
+	s := sendertest.Server(t, func(w http.ResponseWriter, r *http.Request) {
+		read, _ := io.ReadAll(r.Body)
+		path, body, header = r.Method+" "+r.URL.Path, string(read), r.Header
+		_, _ = io.WriteString(w, accepted)
+	})
+	id, err := send(t.Context(), nil, s.URL+"/v24.0")
+	if id != "wamid.HBgNNTQ5" || err != nil {
+		t.Errorf("got %q, %v, want the provider's id", id, err)
+	}
+	if path != "POST /v24.0/106540352242922/messages" {
+		t.Errorf("got %s", path)
+	}
+	want := `{"messaging_product":"whatsapp","recipient_type":"individual","to":"5491145678901","type":"template",` +
+		`"template":{"name":"gf_turno_recordatorio","language":{"code":"es_AR"},"components":[{"type":"body","parameters":[` +
+		`{"type":"text","text":"Ana"},{"type":"text","text":"10:00"}]}]},` +
+		`"biz_opaque_callback_data":"6f1c2a34-5b6d-4e7f-8a90-112233445566"}`
+	if body != want {
+		t.Errorf("got  %s\nwant %s", body, want)
+	}
+	wantHeader := http.Header{
+		"Authorization": {"Bearer t"}, "Content-Type": {"application/json"},
+		"Content-Length": {strconv.Itoa(len(want))}, "User-Agent": {"outbox-relay"},
+	}
+	if !reflect.DeepEqual(header, wantHeader) {
+		t.Errorf("got %v, want %v", header, wantHeader)
+	}
+}
+
+func TestATemplateWithoutParametersHasNoComponents(t *testing.T) {
+	t.Parallel()
+	got := string(message("es", transporte.Template{To: "+5491145678901", Name: "hola <&>"}))
+	want := `{"messaging_product":"whatsapp","recipient_type":"individual","to":"+5491145678901","type":"template",` +
+		`"template":{"name":"hola <&>","language":{"code":"es"}}}`
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// The id becomes part of the address.
+func TestAPhoneNumberIDThatIsNotANumberIsRefusedBeforeTheCall(t *testing.T) {
+	t.Parallel()
+	s := sendertest.Server(t, func(http.ResponseWriter, *http.Request) { t.Error("the provider was called") })
+	for _, id := range []string{"", " ", "123/../456", "123?x=", "+123", "12\n", "١٢"} {
+		_, err := Send(t.Context(), httpsend.Client(nil), Number{BaseURL: s.URL, PhoneNumberID: id}, http.Header{}, appointment())
+		sendertest.Want(t, err, transporte.Error{Category: outbox.Credentials, Code: "numero_emisor_invalido"})
+	}
+}
+
+func TestALanguageIsWrittenAsMetaWritesIt(t *testing.T) {
+	t.Parallel()
+	tests := map[string]bool{
+		"es": true, "es_AR": true, "fil": true, "prs_AF": true,
+		"": false, "es-AR": false, "ES": false, "es_ar": false, "es_": false, "spanish": false, "es_AR_": false, "e": false, "es_ARGE": false,
+	}
+	for s, want := range tests {
+		if got := ValidLanguage(s); got != want {
+			t.Errorf("%q: got %v, want %v", s, got, want)
+		}
+	}
+}
