@@ -20,7 +20,10 @@ var mayImport = map[string][]string{
 	"relay":      {"transporte", "notify", "claim", "outbox"},
 	"claim":      {"outbox", "sql"},
 	"notify":     {"outbox"},
-	"transporte": {"outbox", "transporte"},
+	"transporte": {"outbox", "transporte", "internal/httpsend", "internal/whatsappcloud"},
+	// What senders share and no user may touch.
+	"internal/httpsend":      {"outbox", "transporte", "internal/httpsend"},
+	"internal/whatsappcloud": {"outbox", "transporte", "internal/httpsend"},
 	"migrate":    {"outbox", "sql"},
 	"outbox":     {"sql"},
 	"sql":        {},
