@@ -31,7 +31,7 @@ func TestTenThousandEmailsReuseAFewConnectionsAndLeaveNothing(t *testing.T) {
 		sending.Go(func() {
 			for n := range numbers {
 				e := reminder
-				e.RowID = fmt.Sprintf("row-%d", n)
+				e.RowID, e.HTML = fmt.Sprintf("row-%d", n), ""
 				id, err := c.Send(t.Context(), e)
 				if err != nil {
 					t.Errorf("email %d: %v", n, err)
@@ -118,12 +118,12 @@ func TestAnIdleConnectionSaysGoodbyeAfterItsTime(t *testing.T) {
 			if _, err := c.Send(t.Context(), reminder); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(30*time.Second - 1)
+			time.Sleep(30*time.Second - time.Nanosecond)
 		}
 		if opened, open, _ := s.counts(); opened != 1 || open != 1 {
 			t.Errorf("got %d connections, %d of them open, before the time is over, want 1 and 1", opened, open)
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		if _, open, _ := s.counts(); open != 0 || !slices.Contains(s.said(), "1 QUIT") {
 			t.Errorf("got %d open connections, %q, want QUIT and none", open, s.said())
