@@ -31,7 +31,7 @@ func TestTenThousandEmailsReuseAFewConnectionsAndLeaveNothing(t *testing.T) {
 		sending.Go(func() {
 			for n := range numbers {
 				e := reminder
-				e.RowID = fmt.Sprintf("row-%d", n)
+				e.RowID, e.HTML = fmt.Sprintf("row-%d", n), ""
 				id, err := c.Send(t.Context(), e)
 				if err != nil {
 					t.Errorf("email %d: %v", n, err)

@@ -82,7 +82,7 @@ func (g guard) dialer(resolver *net.Resolver) *net.Dialer {
 }
 
 func (g guard) allows(a netip.Addr) bool {
-	a = a.Unmap().WithZone("")
+	a = a.Unmap() // with a zone it is in no prefix, and so not public
 	contains := func(p netip.Prefix) bool { return p.Contains(a) }
 	switch {
 	case a.IsLoopback():

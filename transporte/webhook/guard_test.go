@@ -26,8 +26,8 @@ var inner = map[string]string{
 	"::ffff:127.0.0.1": "mapped loopback", "::ffff:10.0.0.1": "mapped private", "::ffff:169.254.169.254": "mapped metadata",
 	"::ffff:0:127.0.0.1": "translated", "::127.0.0.1": "compatible", "64:ff9b::127.0.0.1": "NAT64", "64:ff9b::a00:1": "NAT64",
 	"64:ff9b:1::a00:1": "local NAT64", "100::1": "discard", "2001::1": "Teredo", "2001:2::1": "benchmark",
-	"2001:db8::1": "documentation", "2002:7f00:1::1": "6to4", "3fff::1": "documentation", "5f00::1": "segment routing",
-	"fc00::1": "unique local", "fd00:ec2::254": "metadata", "fe80::1": "link-local", "fec0::1": "site-local",
+	"2001:db8::1": "documentation", "2002:7f00:1::1": "6to4", "2002:ffff::1": "6to4", "3fff::1": "documentation", "5f00::1": "segment routing",
+	"fc00::1": "unique local", "fd00:ec2::254": "metadata", "fe80::1": "link-local", "fe80::2%lo": "link-local", "fec0::1": "site-local", "2606:4700::1111%lo": "with a zone",
 	"ff02::1": "multicast", "4000::1": "not assigned", "8000::1": "not assigned",
 }
 
@@ -36,12 +36,10 @@ func TestAddressesThatAreNotPublicAreNeverCalled(t *testing.T) {
 	s := newSender(t, signedBy(secret("a", 24)), webhook.Options{Resolver: noNames(t)})
 	for address, what := range inner {
 		t.Run(what+" "+address, func(t *testing.T) {
-			_, err := s.Send(t.Context(), order("https://"+net.JoinHostPort(address, "443")+"/hook"))
+			_, err := s.Send(t.Context(), order("https://"+net.JoinHostPort(strings.Replace(address, "%", "%25", 1), "443")+"/hook"))
 			checkFailure(t, err, outbox.Rejected, "destino_bloqueado")
 		})
 	}
-	_, err := s.Send(t.Context(), order("https://[fe80::1%25lo]/"))
-	checkFailure(t, err, outbox.Rejected, "destino_bloqueado")
 }
 
 func TestTheEdgesOfTheNetworksAreWhereTheyShouldBe(t *testing.T) {
@@ -110,9 +108,12 @@ func TestAllowOpensANetworkAndDevelopmentOpensLoopback(t *testing.T) {
 // A name that is harmless when it is checked and inside when it is dialled.
 func TestANameIsCheckedEachTimeItIsDialled(t *testing.T) {
 	t.Parallel()
-	r := newReceiver(t, 200)
+	var received, asked atomic.Int32
+	r := sendertest.Server(t, func(w http.ResponseWriter, _ *http.Request) {
+		received.Add(1)
+		w.Header().Set("Connection", "close") // else it is used again, which is as harmless as before
+	})
 	_, port, _ := net.SplitHostPort(r.Listener.Addr().String())
-	var asked atomic.Int32
 	opts := development
 	opts.Resolver = resolver(func(string) []string {
 		if asked.Add(1) <= 2 { // A and AAAA
@@ -124,13 +125,9 @@ func TestANameIsCheckedEachTimeItIsDialled(t *testing.T) {
 	if _, err := s.Send(t.Context(), order("http://club.example:"+port)); err != nil {
 		t.Fatal(err)
 	}
-	r.CloseClientConnections() // else the connection is used again, which is as harmless as before
 	_, err := s.Send(t.Context(), order("http://club.example:"+port))
-	if failed := sendertest.Failure(t, err); failed.Uncertain { // the broken connection was noticed only now
-		_, err = s.Send(t.Context(), order("http://club.example:"+port))
-	}
 	checkFailure(t, err, outbox.Rejected, "destino_bloqueado")
-	if n := len(r.webhooks()); n != 1 {
+	if n := received.Load(); n != 1 {
 		t.Errorf("got %d webhooks, want 1", n)
 	}
 }

@@ -129,7 +129,7 @@ func serveName(c net.Conn, answer func(string) []string) error {
 	if err := m.Unpack(packet); err != nil || len(m.Questions) != 1 {
 		return errors.Join(err, errors.New("not one question"))
 	}
-	m.Response, m.Additionals = true, nil
+	m.Response, m.Authoritative, m.Additionals = true, true, nil
 	q := m.Questions[0]
 	for _, address := range answer(q.Name.String()) {
 		a := netip.MustParseAddr(address)

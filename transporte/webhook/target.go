@@ -14,7 +14,7 @@ import (
 // target checks what can be told of an endpoint's URL without asking for its address.
 func (s *Sender) target(raw string) (string, error) {
 	u, err := url.Parse(raw)
-	if err != nil || u.User != nil || u.Opaque != "" || !validHost(u.Hostname()) || !s.allowsScheme(u.Scheme) {
+	if err != nil || u.User != nil || !validHost(u.Hostname()) || !s.allowsScheme(u.Scheme) {
 		return "", &transporte.Error{Category: outbox.Rejected, Code: "url_invalida"}
 	}
 	if !s.allowsPort(u.Scheme, u.Port()) {

@@ -173,7 +173,9 @@ func TestTheTimeoutBoundsLookUpAndCall(t *testing.T) {
 		<-r.Context().Done()
 	})
 	_, err := newSender(t, signedBy(secret("a", 24)), opts).Send(t.Context(), order(slow.URL))
-	sendertest.Want(t, err, transporte.Error{Category: outbox.Network, Code: "timeout", Uncertain: true})
+	if failed := sendertest.Failure(t, err); failed.Category != outbox.Network || failed.Code != "timeout" {
+		t.Errorf("got %+v, want red (timeout)", *failed) // uncertain or not: perhaps the time was over before the request
+	}
 
 	waiting := func(ctx context.Context, _ transporte.Message) (webhook.Endpoint, bool, error) {
 		<-ctx.Done()
