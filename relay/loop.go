@@ -232,6 +232,10 @@ func (l *loop) rearm() {
 		l.arm(l.next, notify.Due)
 		return
 	}
+	if l.watch.State() != notify.Off {
+		l.arm(l.pollAt, notify.Watched)
+		return
+	}
 	l.arm(l.pollAt, notify.Poll)
 }
 
