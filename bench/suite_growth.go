@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mafesoftware/outbox-relay/claim"
@@ -82,6 +83,9 @@ func (b *bench) measureGrowth(ctx context.Context, g growth) error {
 	if err := b.measureGrown(ctx, false, empty, largest); err != nil {
 		return err
 	}
+	for _, t := range append(tables, empty) {
+		t.pool.Close()
+	}
 	return drop()
 }
 
@@ -131,6 +135,7 @@ func millions(n int) string {
 // grown is a table with finished and pending messages.
 type grown struct {
 	*entry
+	pool     *pgxpool.Pool
 	store    *claim.Store
 	next     int // number of the next message
 	finished int
@@ -141,11 +146,17 @@ func newGrown(ctx context.Context, e *entry, finished int) (*grown, error) {
 	if err := fillFinished(ctx, e, finished); err != nil {
 		return nil, fmt.Errorf("fill %d finished messages: %w", finished, err)
 	}
-	store, _, err := claim.Open(ctx, e.db.pool, outbox.Table{})
+	// Its own pool, as a relay has: fill changes a setting at which Postgres forgets the plans of the session.
+	pool, err := newPool(ctx, e.db.dsn)
 	if err != nil {
 		return nil, err
 	}
-	g := &grown{entry: e, store: store, next: finished, finished: finished, state: "empty"}
+	store, _, err := claim.Open(ctx, pool, outbox.Table{})
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	g := &grown{entry: e, pool: pool, store: store, next: finished, finished: finished, state: "empty"}
 	if finished > 0 {
 		g.state = millions(finished) + " finished"
 	}

@@ -81,6 +81,9 @@ func (l *loop) run(ctx context.Context) {
 				break
 			}
 		}
+		if l.look {
+			l.armStuck()
+		}
 		l.steer(ctx)
 	}
 }
@@ -148,9 +151,6 @@ func (l *loop) claim(ctx context.Context) bool {
 		if crossed {
 			l.watch.Done() // there is more to do, so the relay does not sleep
 		}
-		if l.watch.State() != notify.Off || l.listener.Peers() {
-			l.arm(time.Now().Add(l.helpWait), notify.Help) // a sender that hangs gives no sign: the others must hear of it
-		}
 		return false
 	}
 	ask := r.ask(limit)
@@ -165,7 +165,6 @@ func (l *loop) claim(ctx context.Context) bool {
 	if err != nil {
 		l.retryAt = time.Now().Add(retryDelay(l.failures))
 		l.failures++
-		l.arm(l.retryAt, notify.Poll)
 		return false
 	}
 	l.took(ctx, ask, b)
@@ -237,6 +236,20 @@ func (l *loop) rearm() {
 		return
 	}
 	l.arm(l.pollAt, notify.Poll)
+}
+
+// armStuck sets the timer while there is something to claim and it cannot be: after a failure, or while no sender is free or
+// results are owed. Both give a sign when they end; a sender that hangs gives none, and the others must hear of it.
+func (l *loop) armStuck() {
+	now := time.Now()
+	switch {
+	case l.retryAt.After(now):
+		l.arm(l.retryAt, notify.Poll)
+	case l.watch.State() != notify.Off || l.listener.Peers():
+		l.arm(now.Add(l.helpWait), notify.Help)
+	default:
+		l.arm(now.Add(l.pollWait()), notify.Poll)
+	}
 }
 
 func (l *loop) arm(at time.Time, due notify.Cause) {
