@@ -83,6 +83,13 @@ func (b *Bell) Hectic(rate float64) bool {
 	return time.Since(b.last[b.next]) < within
 }
 
+// Calm forgets the announcements that Hectic counts: they were the reason for a watch that has just ended.
+func (b *Bell) Calm() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	clear(b.last[:])
+}
+
 // Announce tells the bell of a row that falls due at a time by the server's clock. It wakes the relay when that is sooner
 // than what the relay waits for.
 func (b *Bell) Announce(due time.Time) {

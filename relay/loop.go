@@ -118,6 +118,9 @@ func (l *loop) woken(cause notify.Cause) {
 func (l *loop) watched() {
 	on := l.watch.State() != notify.Off
 	l.tempo.crossing = time.Now()
+	if !on {
+		l.r.bell.Calm()
+	}
 	if on != l.watching && l.r.opts.Observer.Watching != nil {
 		l.r.opts.Observer.Watching(on)
 	}

@@ -103,7 +103,7 @@ func stress(t *testing.T, trial trial) (made, lost, watched int) {
 	for made < trial.transactions && lost == 0 {
 		made += spell(ctx, t, pool, book, trial.harm)
 		lost = book.settled()
-		pause(ctx, rand.N(30*time.Millisecond))
+		pause(ctx, rand.N(500*time.Millisecond)) // around what it takes a relay that watches to fall asleep
 	}
 	cancel()
 	running.Wait()
