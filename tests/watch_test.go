@@ -196,8 +196,8 @@ func write(ctx context.Context, pool *pgxpool.Pool, book *ledger) error {
 			return err
 		}
 		switch p := rand.IntN(2000); {
-		case p < 4: // a long transaction
-			pause(ctx, 50*time.Millisecond)
+		case p < 8: // a long transaction, which may outlast the relay's patience
+			pause(ctx, rand.N(400*time.Millisecond))
 		case p < 250:
 			pause(ctx, rand.N(2*time.Millisecond))
 		case p < 300: // a savepoint that is given up
