@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -58,13 +59,12 @@ func (b *bench) measureBars(ctx context.Context) error {
 		{"memory", func(ctx context.Context, b *bench) error { return b.measureMemory(ctx, 1, 50_000) }},
 		{"growth", barGrowth},
 	}
+	var failed error
 	for _, part := range parts {
-		if err := b.suite(ctx, part.name, part.run); err != nil {
-			return err
-		}
+		failed = errors.Join(failed, b.suite(ctx, part.name, part.run))
 	}
 	b.printBars(b.out)
-	return nil
+	return failed
 }
 
 func barLatency(ctx context.Context, b *bench) error {
@@ -100,19 +100,18 @@ func barGrowth(ctx context.Context, b *bench) error {
 func (b *bench) printBars(w io.Writer) {
 	fmt.Fprintln(w)
 	for _, bar := range bars {
-		if line, ok := bar.line(b); ok {
-			fmt.Fprintln(w, line)
-		}
+		fmt.Fprintln(w, bar.line(b))
 	}
 }
 
-// line is the bar's verdict, when the run has measured what it needs.
-func (bar bar) line(b *bench) (string, bool) {
+// line is the bar's verdict. A bar for which nothing was measured, because its suite failed, is short.
+func (bar bar) line(b *bench) string {
 	v, ok := bar.value(b)
-	if !ok {
-		return "", false
+	verdict := "short"
+	if ok {
+		verdict = bar.verdict(v)
 	}
-	return strings.Join([]string{"bar", bar.name, number(v, true), bar.bound(), bar.verdict(v)}, " "), true
+	return strings.Join([]string{"bar", bar.name, number(v, ok), bar.bound(), verdict}, " ")
 }
 
 func (bar bar) bound() string {

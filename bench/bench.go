@@ -91,7 +91,11 @@ func scale[T any](b *bench, full, quick T) T {
 func (b *bench) suite(ctx context.Context, name string, run func(context.Context, *bench) error) error {
 	begun := time.Now()
 	fmt.Fprintf(os.Stderr, "%s ...\n", name)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	if err := run(ctx, b); err != nil {
+		fmt.Fprintf(os.Stderr, "%s failed: %v\n", name, err)
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	fmt.Fprintf(os.Stderr, "%s took %v\n", name, time.Since(begun).Round(time.Second))
@@ -101,6 +105,9 @@ func (b *bench) suite(ctx context.Context, name string, run func(context.Context
 
 // finish writes what the run has found.
 func (b *bench) finish(ctx context.Context) error {
+	if len(b.figures) == 0 {
+		return nil
+	}
 	if err := os.MkdirAll(b.opts.out, 0o755); err != nil {
 		return err
 	}

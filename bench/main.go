@@ -20,6 +20,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -52,7 +53,7 @@ var suites = []struct {
 	{"growth", growthSuite},
 }
 
-func run(ctx context.Context, args []string) error {
+func run(ctx context.Context, args []string) (err error) {
 	if len(args) > 0 && args[0] == childCommand {
 		return child(ctx, args[1:])
 	}
@@ -63,7 +64,9 @@ func run(ctx context.Context, args []string) error {
 	flags.BoolVar(&opts.bars, "bars", false, "run what the bars need and print them")
 	flags.StringVar(&opts.out, "out", "", "folder for CSV files, plots and the page; empty: results for a whole run, raw for any other")
 	flags.StringVar(&opts.dir, "dir", "", "folder for the server's data, on a real disk; empty: the system's folder for temporary files")
-	if err := flags.Parse(args); err != nil {
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return nil
+	} else if err != nil {
 		return err
 	}
 	opts.out = cmp.Or(opts.out, map[bool]string{true: "results"}[*only == "" && !opts.quick], "raw")
@@ -77,19 +80,17 @@ func run(ctx context.Context, args []string) error {
 		}
 	}
 	b := newBench(opts)
-	defer b.close()
+	defer func() { err = errors.Join(err, b.close()) }()
 	if opts.bars {
 		return b.measureBars(ctx)
 	}
+	var failed error // a suite that fails does not take the others with it
 	for _, suite := range suites {
-		if names != nil && !slices.Contains(names, suite.name) {
-			continue
-		}
-		if err := b.suite(ctx, suite.name, suite.run); err != nil {
-			return err
+		if names == nil || slices.Contains(names, suite.name) {
+			failed = errors.Join(failed, b.suite(ctx, suite.name, suite.run))
 		}
 	}
-	return b.finish(ctx)
+	return errors.Join(failed, b.finish(ctx))
 }
 
 func suiteNames() []string {
