@@ -124,7 +124,10 @@ func TestClaimWhoseAnswerIsLostComesBackWhenItsLeaseEnds(t *testing.T) {
 	b := newBox(t)
 	p := newProxy(t, b.dsn)
 	to := newReceiver()
-	r := b.sleeping(t, throughProxy(t, b, p), to, relay.Options{ListenDSN: b.dsn, Lease: 5 * time.Second})
+	pool := throughProxy(t, b, p)
+	r := b.sleeping(t, pool, to, relay.Options{ListenDSN: b.dsn, Lease: 5 * time.Second})
+	b.awaitNotified(t, r) // no other wake-up is on its way
+	eventually(t, "the relay to have heard every answer", func() bool { return pool.Stat().AcquiredConns() == 0 })
 	before := r.len()
 	p.loseAnswers()
 	id := b.enqueue(t, message())
