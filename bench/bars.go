@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 )
@@ -38,8 +39,8 @@ var bars = []bar{
 	{"memory", "resident set while draining 50,000, MB", 40, false, value("memory", "plain", "ours, tuned", "", "resident")},
 }
 
-// measureBars runs what the bars need and no more.
-func (b *bench) measureBars(ctx context.Context) error {
+// measureBars runs what the bars need and no more, of the named suites only if there are names.
+func (b *bench) measureBars(ctx context.Context, names []string) error {
 	parts := []struct {
 		name string
 		run  func(context.Context, *bench) error
@@ -61,6 +62,9 @@ func (b *bench) measureBars(ctx context.Context) error {
 	}
 	var failed error
 	for _, part := range parts {
+		if names != nil && !slices.Contains(names, part.name) {
+			continue
+		}
 		failed = errors.Join(failed, b.suite(ctx, part.name, part.run))
 	}
 	b.printBars(b.out)

@@ -4,7 +4,8 @@
 //	go run .                     everything, under 20 minutes on two cores
 //	go run . -quick              the same with fewer messages, under 3 minutes
 //	go run . -suite latency,writers
-//	go run . -bars               what the project promises, one line each: bar NAME VALUE TARGET ok|short
+//	go run . -bars               what the project promises, one line each: bar NAME VALUE TARGET ok|short; with -suite
+//	                             the bars of these suites
 //
 // It starts its own Postgres with fsync on, and needs no other. Tables go to the terminal; CSV files, plots and a page
 // that shows them go to results/ (of a part of it, or a quick run, to raw/). The bars write no files.
@@ -82,7 +83,7 @@ func run(ctx context.Context, args []string) (err error) {
 	b := newBench(opts)
 	defer func() { err = errors.Join(err, b.close()) }()
 	if opts.bars {
-		return b.measureBars(ctx)
+		return b.measureBars(ctx, names)
 	}
 	var failed error // a suite that fails does not take the others with it
 	for _, suite := range suites {

@@ -6,13 +6,16 @@
 -- Gives at least one row, whose id is null when nothing was taken:
 --   now (the server's clock), snapshot, next due time or null, then the columns of the taken row. In no order.
 --
+-- Joined by ctid, which no index orders: from a plan made while the table was empty, and cached, the planner could otherwise
+-- go through the whole table for each claim. The rows are locked, so they stay in their place. One that was changed between
+-- the statement's snapshot and the lock is left to the next look.
 -- "due" must be a CTE: a plain "where id in (select ... limit)" may be run more than once by the planner.
 -- The states are literals and the expression is the index's own: only then can the planner prove that the index serves.
 -- A row whose attempts are used up is closed here and not sent: a relay that dies in every send would send for ever.
 -- The next due row matters only when nothing is left, and before the next poll: under an old snapshot the index is full of
 -- dead entries there, the ends of the leases of messages that were sent long ago.
 with due as materialized (
-  select id, {{due}} as due
+  select ctid as place, {{due}} as due
   from {{table}}
   where estado in ('pendiente', 'procesando')
     and {{due}} <= now()
@@ -31,7 +34,7 @@ with due as materialized (
                                   when t.estado = 'procesando' then 'lease_agotado' else 'intentos_agotados' end,
     actualizado_en  = now()
   from due
-  where t.id = due.id
+  where t.ctid = due.place
   returning t.id, t.{{tenant}}::text as tenant, t.canal, t.destino, t.plantilla, t.datos::text as datos, t.clave_idempotencia,
     t.estado, t.ultimo_error_codigo, t.intentos, t.max_intentos, t.bloqueado_hasta, t.programado_para, due.due{{optional}}
 ), next as materialized (

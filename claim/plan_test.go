@@ -43,39 +43,82 @@ const aHundredSent = `insert into outbox (organizacion_id, canal, destino, plant
 	select gen_random_uuid(), 'correo', 'ana@example.com', 'aviso', 'old ' || n, 'enviado' from generate_series(1, 100) n;
 	analyze outbox`
 
+// A session keeps the plan that it made on its first day, when nothing was there.
+func TestPlansMadeOnAnEmptyTableServeABacklog(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	store := migrated(t, pool)
+	exec(t, pool, "vacuum analyze outbox")
+	old, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer old.Rollback(t.Context())
+	for i, q := range store.questions(backlog{}) {
+		prepare(t, old, fmt.Sprint("old_", i), "force_generic_plan", q)
+		explain(t, old, fmt.Sprint("old_", i), q)
+	}
+	rows := addBacklog(t, pool, 30_000, "1 hour ago")
+	for i, q := range store.questions(rows) {
+		checkPlan(t, q, explain(t, old, fmt.Sprint("old_", i), q))
+	}
+}
+
 func checkPlans(t *testing.T, pool *pgxpool.Pool, store *Store, rows backlog) {
 	t.Helper()
-	due, primary := strings.Trim(store.table.Names()["due_index"], `"`), "outbox_pkey"
-	for _, test := range []struct {
-		name, statement, types string
-		args                   []any
-		indexes                []string
-	}{
-		{"take", store.take, "integer, interval, timestamptz, text[], interval", []any{20, "10 minutes", nil, nil, nil}, []string{due, primary}},
-		{"take of channels", store.take, "integer, interval, timestamptz, text[], interval",
-			[]any{20, "10 minutes", "2026-03-01T00:00:00Z", "{correo,whatsapp}", "5 seconds"}, []string{due, primary}},
-		{"record", store.record, "uuid[], timestamptz[], text[], bigint[], text[], text[], text[], integer[]", rows.results(), []string{primary}},
-		{"release", store.release, "uuid[], timestamptz[], interval", rows.releases(), []string{primary}},
-	} {
+	for _, q := range store.questions(rows) {
 		for _, mode := range []string{"force_generic_plan", "force_custom_plan"} {
-			plan := explain(t, pool, mode, test.statement, test.types, test.args)
-			nodes, indexes := plan.Plan.all()
-			if !slices.Equal(indexes, test.indexes) {
-				t.Errorf("%s, %s: got indexes %v, want %v", test.name, mode, indexes, test.indexes)
+			tx, err := pool.Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
 			}
-			for _, bad := range []string{"Seq Scan", "Sort", "Bitmap Heap Scan", "Hash Join", "Merge Join"} {
-				if slices.Contains(nodes, bad) {
-					t.Errorf("%s, %s: the plan has a %s: %v", test.name, mode, bad, nodes)
-				}
+			q := q
+			q.name += ", " + mode
+			prepare(t, tx, "statement", mode, q)
+			checkPlan(t, q, explain(t, tx, "statement", q))
+			if _, err := tx.Exec(t.Context(), "deallocate statement"); err != nil {
+				t.Error(err)
 			}
-			if plan.JIT != nil {
-				t.Errorf("%s, %s: the plan is compiled: %s", test.name, mode, plan.JIT)
-			}
-			// 20 rows: some pages of the index, and for each row its page and its new entries in three indexes.
-			if got := plan.Plan.Hit + plan.Plan.Read; got > 1000 {
-				t.Errorf("%s, %s: it read %d pages, want at most 1000", test.name, mode, got)
-			}
+			_ = tx.Rollback(t.Context())
 		}
+	}
+}
+
+// question is a statement of the store with the arguments for 20 rows, and the indexes that it may read.
+type question struct {
+	name, statement, types string
+	args                   []any
+	indexes                []string
+}
+
+func (s *Store) questions(rows backlog) []question {
+	due, primary := strings.Trim(s.table.Names()["due_index"], `"`), "outbox_pkey"
+	return []question{
+		{"take", s.take, "integer, interval, timestamptz, text[], interval", []any{20, "10 minutes", nil, nil, nil}, []string{due}},
+		{"take of channels", s.take, "integer, interval, timestamptz, text[], interval",
+			[]any{20, "10 minutes", "2026-03-01T00:00:00Z", "{correo,whatsapp}", "5 seconds"}, []string{due}},
+		{"record", s.record, "uuid[], timestamptz[], text[], bigint[], text[], text[], text[], integer[]", rows.results(), []string{primary}},
+		{"release", s.release, "uuid[], timestamptz[], interval", rows.releases(), []string{primary}},
+	}
+}
+
+func checkPlan(t *testing.T, q question, plan plan) {
+	t.Helper()
+	nodes, indexes := plan.Plan.all()
+	if !slices.Equal(indexes, q.indexes) {
+		t.Errorf("%s: got indexes %v, want %v", q.name, indexes, q.indexes)
+	}
+	for _, bad := range []string{"Seq Scan", "Sort", "Bitmap Heap Scan", "Hash Join", "Merge Join"} {
+		if slices.Contains(nodes, bad) {
+			t.Errorf("%s: the plan has a %s: %v", q.name, bad, nodes)
+		}
+	}
+	if plan.JIT != nil {
+		t.Errorf("%s: the plan is compiled: %s", q.name, plan.JIT)
+	}
+	// 20 rows: some pages of the index, and for each row its page and its new entries in three indexes.
+	if got := plan.Plan.Hit + plan.Plan.Read; got > 1000 {
+		t.Errorf("%s: it read %d pages, want at most 1000", q.name, got)
 	}
 }
 
@@ -167,36 +210,38 @@ func (b backlog) results() []any {
 
 func (b backlog) releases() []any { return []any{b.ids, b.leases, "1 hour"} }
 
-// explain runs a statement as planned does, behind planner.sql, and takes it back.
-func explain(t *testing.T, pool *pgxpool.Pool, mode, statement, types string, args []any) plan {
+// prepare makes a statement as planned does, behind planner.sql.
+func prepare(t *testing.T, tx pgx.Tx, name, mode string, q question) {
 	t.Helper()
-	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tx.Rollback(t.Context())
-	literals := make([]string, len(args))
-	for i, typ := range strings.Split(types, ", ") {
-		if err := tx.QueryRow(t.Context(), "select quote_nullable($1::"+typ+"::text)", args[i]).Scan(&literals[i]); err != nil {
-			t.Fatal(err)
-		}
-	}
 	for _, s := range []string{
 		"set local plan_cache_mode = " + mode,
 		"set local jit_above_cost = 0", // whatever the plan's estimate
 		plannerSQL,
-		fmt.Sprintf("prepare statement (%s) as %s", types, statement),
+		fmt.Sprintf("prepare %s (%s) as %s", name, q.types, q.statement),
 	} {
 		if _, err := tx.Exec(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
 	}
-	var plans []plan
-	err = tx.QueryRow(t.Context(), "explain (analyze, buffers, format json) execute statement ("+strings.Join(literals, ", ")+")").Scan(&plans)
+}
+
+// explain runs a prepared statement and takes back what it did.
+func explain(t *testing.T, tx pgx.Tx, name string, q question) plan {
+	t.Helper()
+	literals := make([]string, len(q.args))
+	for i, typ := range strings.Split(q.types, ", ") {
+		if err := tx.QueryRow(t.Context(), "select quote_nullable($1::"+typ+"::text)", q.args[i]).Scan(&literals[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	inner, err := tx.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tx.Exec(t.Context(), "deallocate statement"); err != nil {
+	defer inner.Rollback(t.Context())
+	var plans []plan
+	err = inner.QueryRow(t.Context(), "explain (analyze, buffers, format json) execute "+name+" ("+strings.Join(literals, ", ")+")").Scan(&plans)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return plans[0]

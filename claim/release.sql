@@ -10,5 +10,5 @@ update {{table}} t set
   bloqueado_hasta    = null,
   actualizado_en     = now()
 from unnest($1::uuid[], $2::timestamptz[]) with ordinality as r(id, lease, n)
-where t.id = r.id and t.estado || '' = 'procesando' and t.bloqueado_hasta = r.lease
+where t.id = any(array[r.id]) and t.estado || '' = 'procesando' and t.bloqueado_hasta = r.lease
 returning r.n
