@@ -16,6 +16,7 @@ package claim
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -31,6 +32,8 @@ type Store struct {
 	table                 outbox.Table
 	optional              bool
 	take, record, release string
+	// takeOnly is take without the next due time, for which next asks.
+	takeOnly, next string
 }
 
 // Open looks at the table. The error wraps outbox.ErrSchema when a relay cannot work on it.
@@ -47,14 +50,21 @@ func Open(ctx context.Context, pool *pgxpool.Pool, t outbox.Table) (*Store, outb
 	if in.Optional() {
 		names["optional"] = ", t.clave_orden, t.cabeceras::text as cabeceras"
 	}
-	return &Store{
+	s := &Store{
 		pool:     pool,
 		table:    t,
 		optional: in.Optional(),
-		take:     sql.Fill(claimDueSQL, names),
 		record:   sql.Fill(recordResultsSQL, names),
 		release:  sql.Fill(releaseSQL, names),
-	}, in, nil
+	}
+	maps.Copy(names, sql.Names{"after": "now()", "channels": "$4", "horizon": "$5", "and_if": " and (select count(*) from due) < $1::integer"})
+	names["next"] = sql.Fill(nextDueSQL, names)
+	s.take = sql.Fill(claimDueSQL, names)
+	names["next"] = "select null::timestamptz as due"
+	s.takeOnly = sql.Fill(claimDueSQL, names)
+	maps.Copy(names, sql.Names{"after": "now() - interval '5 seconds'", "channels": "$1", "horizon": "$2", "and_if": ""})
+	s.next = sql.Fill(nextDueSQL, names)
+	return s, in, nil
 }
 
 // Notify sends a payload on the table's channel. Alone in its transaction, it does not wait for the disk.

@@ -1,7 +1,7 @@
 -- Takes up to $1 rows that need attention under one lease of $2, oldest due first, and tells when the next one is due.
 -- $1 limit: integer; $2 lease: interval; $3 lower bound of the due time, a hint: timestamptz or null;
--- $4 channels, null for all: text[]; $5 how far ahead to look for the next due row,
--- null without limit: interval
+-- $4 channels, null for all: text[]; $5 how far ahead to look for the next due row, null without limit: interval
+-- "next" is next_due.sql, or null where that is asked for apart.
 --
 -- Gives at least one row, whose id is null when nothing was taken:
 --   now (the server's clock), snapshot, next due time or null, then the columns of the taken row. In no order.
@@ -12,8 +12,6 @@
 -- "due" must be a CTE: a plain "where id in (select ... limit)" may be run more than once by the planner.
 -- The states are literals and the expression is the index's own: only then can the planner prove that the index serves.
 -- A row whose attempts are used up is closed here and not sent: a relay that dies in every send would send for ever.
--- The next due row matters only when nothing is left, and before the next poll: under an old snapshot the index is full of
--- dead entries there, the ends of the leases of messages that were sent long ago.
 with due as materialized (
   select ctid as place, {{due}} as due
   from {{table}}
@@ -37,15 +35,6 @@ with due as materialized (
   where t.ctid = due.place
   returning t.id, t.{{tenant}}::text as tenant, t.canal, t.destino, t.plantilla, t.datos::text as datos, t.clave_idempotencia,
     t.estado, t.ultimo_error_codigo, t.intentos, t.max_intentos, t.bloqueado_hasta, t.programado_para, due.due{{optional}}
-), next as materialized (
-  select min(due) as due from (
-    select {{due}} as due
-    from {{table}}
-    where estado in ('pendiente', 'procesando')
-      and {{due}} > now() and {{due}} <= coalesce(now() + $5::interval, 'infinity')
-      and ($4::text[] is null or canal = any($4::text[]))
-      and (select count(*) from due) < $1::integer
-    order by {{due}} limit 1) soonest
 )
 select now(), pg_current_snapshot()::text, next.due, taken.*
-from next left join taken on true
+from ({{next}}) as next left join taken on true

@@ -55,7 +55,7 @@ func TestPlansMadeOnAnEmptyTableServeABacklog(t *testing.T) {
 	}
 	defer old.Rollback(t.Context())
 	for i, q := range store.questions(backlog{}) {
-		prepare(t, old, fmt.Sprint("old_", i), "force_generic_plan", q)
+		prepareNamed(t, old, fmt.Sprint("old_", i), "force_generic_plan", q)
 		explain(t, old, fmt.Sprint("old_", i), q)
 	}
 	rows := addBacklog(t, pool, 30_000, "1 hour ago")
@@ -74,7 +74,7 @@ func checkPlans(t *testing.T, pool *pgxpool.Pool, store *Store, rows backlog) {
 			}
 			q := q
 			q.name += ", " + mode
-			prepare(t, tx, "statement", mode, q)
+			prepareNamed(t, tx, "statement", mode, q)
 			checkPlan(t, q, explain(t, tx, "statement", q))
 			if _, err := tx.Exec(t.Context(), "deallocate statement"); err != nil {
 				t.Error(err)
@@ -84,17 +84,19 @@ func checkPlans(t *testing.T, pool *pgxpool.Pool, store *Store, rows backlog) {
 	}
 }
 
-// question is a statement of the store with the arguments for 20 rows, and the indexes that it may read.
-type question struct {
+// explained is a statement of the store with the arguments for 20 rows, and the indexes that it may read.
+type explained struct {
 	name, statement, types string
 	args                   []any
 	indexes                []string
 }
 
-func (s *Store) questions(rows backlog) []question {
+func (s *Store) questions(rows backlog) []explained {
 	due, primary := strings.Trim(s.table.Names()["due_index"], `"`), "outbox_pkey"
-	return []question{
+	return []explained{
 		{"take", s.take, "integer, interval, timestamptz, text[], interval", []any{20, "10 minutes", nil, nil, nil}, []string{due}},
+		{"take only", s.takeOnly, "integer, interval, timestamptz, text[]", []any{20, "10 minutes", nil, nil}, []string{due}},
+		{"next", s.next, "text[], interval", []any{nil, "5 seconds"}, []string{due}},
 		{"take of channels", s.take, "integer, interval, timestamptz, text[], interval",
 			[]any{20, "10 minutes", "2026-03-01T00:00:00Z", "{correo,whatsapp}", "5 seconds"}, []string{due}},
 		{"record", s.record, "uuid[], timestamptz[], text[], bigint[], text[], text[], text[], integer[]", rows.results(), []string{primary}},
@@ -102,7 +104,7 @@ func (s *Store) questions(rows backlog) []question {
 	}
 }
 
-func checkPlan(t *testing.T, q question, plan plan) {
+func checkPlan(t *testing.T, q explained, plan plan) {
 	t.Helper()
 	nodes, indexes := plan.Plan.all()
 	if !slices.Equal(indexes, q.indexes) {
@@ -210,8 +212,8 @@ func (b backlog) results() []any {
 
 func (b backlog) releases() []any { return []any{b.ids, b.leases, "1 hour"} }
 
-// prepare makes a statement as planned does, behind planner.sql.
-func prepare(t *testing.T, tx pgx.Tx, name, mode string, q question) {
+// prepareNamed makes a statement as planned does, behind planner.sql.
+func prepareNamed(t *testing.T, tx pgx.Tx, name, mode string, q explained) {
 	t.Helper()
 	for _, s := range []string{
 		"set local plan_cache_mode = " + mode,
@@ -226,7 +228,7 @@ func prepare(t *testing.T, tx pgx.Tx, name, mode string, q question) {
 }
 
 // explain runs a prepared statement and takes back what it did.
-func explain(t *testing.T, tx pgx.Tx, name string, q question) plan {
+func explain(t *testing.T, tx pgx.Tx, name string, q explained) plan {
 	t.Helper()
 	literals := make([]string, len(q.args))
 	for i, typ := range strings.Split(q.types, ", ") {

@@ -19,6 +19,8 @@ import (
 var (
 	//go:embed claim_due.sql
 	claimDueSQL string
+	//go:embed next_due.sql
+	nextDueSQL string
 	//go:embed planner.sql
 	plannerSQL string
 )
@@ -65,7 +67,8 @@ type Batch struct {
 	// TakenAt is this process's time just before the question went out. Use it for durations only.
 	TakenAt time.Time
 	// Now is the server's time of the claim, Next the earliest due time after it. Next is zero when nothing waits
-	// within the horizon, or when as many rows were taken as asked for.
+	// within the horizon, or when as many rows were taken as asked for. On a Session it may be a little before Now: that of a
+	// row which fell due just after the claim, or which somebody else has locked.
 	Now, Next time.Time
 	// Snapshot tells which transactions the claim saw, as pg_current_snapshot writes it.
 	Snapshot string
@@ -95,25 +98,40 @@ type Ask struct {
 // used up. Rows that somebody else has locked are passed over. When the answer is lost, the rows may be taken all the
 // same: they come back when their lease ends.
 func (s *Store) Take(ctx context.Context, ask Ask) (*Batch, error) {
-	b := &Batch{Lease: ask.Lease, TakenAt: time.Now()}
-	var from *time.Time
-	if !ask.DueFrom.IsZero() {
-		from = &ask.DueFrom
-	}
-	var horizon *time.Duration
-	if ask.Horizon > 0 {
-		horizon = &ask.Horizon
-	}
-	args := []any{ask.Limit, ask.Lease, from, ask.Channels, horizon}
 	settings := plannerSQL
 	if !ask.Durable {
 		settings += asyncCommitSQL
 	}
+	b := &Batch{Lease: ask.Lease, TakenAt: time.Now()}
+	args := append(ask.args(), ask.horizon())
 	err := s.planned(ctx, settings, s.take, args, func(rows pgx.Rows) error { return s.read(rows, b) })
 	if err != nil {
 		return nil, fmt.Errorf("claim due (n=%d): %w", ask.Limit, err)
 	}
 	return b, nil
+}
+
+// args are the parameters of takeOnly. One that is not given is an untyped nil.
+func (a Ask) args() []any {
+	var from any
+	if !a.DueFrom.IsZero() {
+		from = a.DueFrom
+	}
+	return []any{a.Limit, a.Lease, from, a.channels()}
+}
+
+func (a Ask) channels() any {
+	if a.Channels == nil {
+		return nil
+	}
+	return a.Channels
+}
+
+func (a Ask) horizon() any {
+	if a.Horizon > 0 {
+		return a.Horizon
+	}
+	return nil
 }
 
 func (s *Store) read(rows pgx.Rows, b *Batch) error {

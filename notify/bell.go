@@ -11,12 +11,15 @@ import (
 // It is safe for concurrent use.
 type Bell struct {
 	rung    chan Cause
+	lent    chan *Loan
 	covered chan struct{}
 
 	mu sync.Mutex
 	// known is the next due time that the relay's timer is set for, soonest the earliest that was announced since the last
 	// claim began. Both by the server's clock; zero means none.
 	known, soonest time.Time
+	// own is what the last claim saw, if it left nothing.
+	own snapshot
 	// unseen are the transactions that were announced since the last claim began and that no other relay has seen.
 	unseen map[uint64]bool
 	// last are the times of the last announcements, a ring whose oldest is at next.
@@ -26,7 +29,7 @@ type Bell struct {
 
 // NewBell returns a silent bell.
 func NewBell() *Bell {
-	return &Bell{rung: make(chan Cause, 1), covered: make(chan struct{}, 1), unseen: map[uint64]bool{}}
+	return &Bell{rung: make(chan Cause, 1), lent: make(chan *Loan), covered: make(chan struct{}, 1), unseen: map[uint64]bool{}}
 }
 
 // C gives the wake-ups.
@@ -54,8 +57,9 @@ const nobody = 0
 const maxUnseen = 1000
 
 // announced reads a payload of the insert trigger: x and a transaction's id, and before that, perhaps, the time in ms
-// since 1970 at which its row falls due. Anybody in the database may notify: anything else is a plain wake-up.
-func (b *Bell) announced(payload string) {
+// since 1970 at which its row falls due. Anybody in the database may notify: anything else is a plain wake-up. It tells
+// whether there is something to claim now, for which the caller is to wake the relay.
+func (b *Bell) announced(payload string) (now bool) {
 	when, id, _ := strings.Cut(payload, "x")
 	transaction, _ := strconv.ParseUint(id, 10, 64) // nobody, if it is none
 	ms, err := strconv.ParseInt(when, 10, 64)
@@ -67,12 +71,15 @@ func (b *Bell) announced(payload string) {
 		clear(b.unseen)
 		transaction = nobody
 	}
+	if err != nil && transaction != nobody && b.own.sees(transaction) {
+		return false
+	}
 	b.unseen[transaction] = true
 	if err != nil {
-		b.ring(Notified)
-		return
+		return true
 	}
 	b.announceLocked(time.UnixMilli(ms))
+	return false
 }
 
 // Hectic tells whether inserts are announced at this rate, per second, or a higher one.
@@ -112,6 +119,14 @@ func (b *Bell) Looking() {
 	defer b.mu.Unlock()
 	b.soonest = time.Time{}
 	clear(b.unseen)
+}
+
+// Saw tells the bell what a claim saw that left nothing: what such transactions announce later needs no look.
+func (b *Bell) Saw(snapshot string) {
+	own := parseSnapshot(snapshot)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.own = own
 }
 
 // SetNext tells the bell for which due time the relay now waits, zero for none. An announcement that came while the claim

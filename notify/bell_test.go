@@ -44,7 +44,7 @@ func TestBellKeepsOneWakeUpAndNeverBlocks(t *testing.T) {
 func TestPayloadThatIsNoTimeIsAPlainWakeUp(t *testing.T) {
 	for _, payload := range []string{"", "hello", "12.5", "99999999999999999999", "probe", "\x00", " "} {
 		b := NewBell()
-		b.announced(payload)
+		hear(b, payload)
 		if got := rung(b); got != Notified {
 			t.Errorf("payload %q: got %q, want %q", payload, got, Notified)
 		}
@@ -66,7 +66,7 @@ func TestAnnouncedTimeWakesOnlyWhenItIsSoonerThanTheOneAwaited(t *testing.T) {
 	} {
 		b := NewBell()
 		b.SetNext(test.awaited)
-		b.announced(test.payload)
+		hear(b, test.payload)
 		if got := rung(b); got != test.want {
 			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
 		}
@@ -80,7 +80,7 @@ func TestAnnouncementDuringAClaimIsComparedWithItsAnswer(t *testing.T) {
 		b := NewBell()
 		b.SetNext(noon) // the timer that led to the claim
 		b.Looking()
-		b.announced(milliseconds(soon))
+		hear(b, milliseconds(soon))
 		if got := rung(b); got != "" {
 			t.Fatalf("during the claim: got %q, want nothing", got)
 		}
@@ -94,7 +94,7 @@ func TestAnnouncementDuringAClaimIsComparedWithItsAnswer(t *testing.T) {
 func TestAnnouncementBeforeAClaimDoesNotWakeAfterIt(t *testing.T) {
 	b := NewBell()
 	b.SetNext(noon)
-	b.announced(milliseconds(soon))
+	hear(b, milliseconds(soon))
 	b.Looking()
 	b.SetNext(later) // the row was taken, or deleted: the claim has seen it
 	if got := rung(b); got != "" {
@@ -118,7 +118,7 @@ func TestNoOrderOfCommitsAndClaimsOversleepsARow(t *testing.T) {
 				rows, unheard = append(rows, due), append(unheard, due)
 			case 1:
 				if len(unheard) > 0 {
-					b.announced(milliseconds(unheard[0]))
+					hear(b, milliseconds(unheard[0]))
 					unheard = unheard[1:]
 				}
 			case 2:

@@ -14,7 +14,7 @@ import (
 func told(payloads ...string) *Bell {
 	b := NewBell()
 	for _, payload := range payloads {
-		b.announced(payload)
+		hear(b, payload)
 	}
 	rung(b)
 	return b
@@ -60,7 +60,7 @@ func TestAnotherRelayCoversOnlyTheTransactionsThatItSaw(t *testing.T) {
 func TestAnnouncementAfterTheCoverIsNotCovered(t *testing.T) {
 	b := told("x7")
 	b.cover(noon, parseSnapshot("8:8:"))
-	b.announced("x8")
+	hear(b, "x8")
 	if covered(b) {
 		t.Error("got covered, want the transaction that came last to be looked for")
 	}
@@ -69,7 +69,7 @@ func TestAnnouncementAfterTheCoverIsNotCovered(t *testing.T) {
 func TestMoreAnnouncementsThanAreRememberedAreNotCovered(t *testing.T) {
 	b := NewBell()
 	for id := range 3 * maxUnseen {
-		b.announced(fmt.Sprintf("x%d", id+1))
+		hear(b, fmt.Sprintf("x%d", id+1))
 	}
 	if got := len(b.unseen); got > maxUnseen {
 		t.Errorf("got %d transactions remembered, want %d at most", got, maxUnseen)

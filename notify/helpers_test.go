@@ -170,3 +170,10 @@ func receive[T any](t *testing.T, what string, c <-chan T) (v T) {
 	}
 	return v
 }
+
+// hear is what the listener does with an announcement.
+func hear(b *Bell, payload string) {
+	if b.announced(payload) {
+		b.ring(Notified)
+	}
+}

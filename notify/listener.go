@@ -165,6 +165,7 @@ func (l *Listener) watch(ctx context.Context, h *handler, end context.CancelCaus
 		switch err := l.probe(ctx, h); {
 		case err == nil:
 			heard = true
+			h.loans.CompareAndSwap(unproven, proven)
 			l.failures.Store(0)
 			l.enter(up, nil)
 		case !errors.Is(err, errSilent) || !h.connected.Load() || len(h.listening) > 0:
@@ -253,9 +254,12 @@ func (h *handler) seen(payload string) {
 	}
 }
 
-// handler never blocks: a handler that does fills the server's notification queue, and then commits of the business fail.
+// handler blocks only while the session is lent, which is bounded: a handler that blocks for longer fills the server's
+// notification queue, and then commits of the business fail.
 type handler struct {
 	l         *Listener
+	loans     atomic.Int32
+	prepared  bool // for loans
 	connected atomic.Bool
 	listening chan struct{}
 	expected  atomic.Pointer[string] // payload of the probe under way; other relays probe on the same channel
@@ -268,13 +272,15 @@ func (h *handler) HandleBacklog(_ context.Context, _ string, conn *pgx.Conn) err
 	if err := conn.PgConn().Conn().SetDeadline(time.Time{}); err != nil {
 		return err
 	}
+	h.loans.Store(unproven)
+	h.prepared = false
 	h.connected.Store(true)
 	signal(h.listening)
 	h.l.Bell.Ring(Listen)
 	return nil
 }
 
-func (h *handler) HandleNotification(_ context.Context, n *pgconn.Notification, _ *pgx.Conn) error {
+func (h *handler) HandleNotification(_ context.Context, n *pgconn.Notification, conn *pgx.Conn) error {
 	h.arrived.Add(1)
 	switch {
 	case strings.HasPrefix(n.Payload, probePrefix):
@@ -289,7 +295,9 @@ func (h *handler) HandleNotification(_ context.Context, n *pgconn.Notification, 
 	case n.Payload == help:
 		h.l.Bell.Ring(Help)
 	default:
-		h.l.Bell.announced(n.Payload)
+		if h.l.Bell.announced(n.Payload) {
+			h.wake(conn)
+		}
 	}
 	return nil
 }

@@ -31,6 +31,8 @@ type loop struct {
 	watch    *notify.Watch
 	tempo    tempo
 
+	// loan is the listener's session while the loop has it.
+	loan  *notify.Loan
 	timer *time.Timer
 	// due says why the timer will fire.
 	due notify.Cause
@@ -69,6 +71,8 @@ func (l *loop) run(ctx context.Context) {
 			l.look = l.look || l.partial && l.r.work.more()
 		case cause := <-l.r.bell.C():
 			l.woken(cause)
+		case l.loan = <-l.r.bell.Lent():
+			l.woken(notify.Notified)
 		case <-l.timer.C:
 			l.rang()
 		case <-l.watch.C():
@@ -81,11 +85,20 @@ func (l *loop) run(ctx context.Context) {
 				break
 			}
 		}
+		if loan := l.lent(); loan != nil {
+			loan.Return()
+		}
 		if l.look {
 			l.armStuck()
 		}
 		l.steer(ctx)
 	}
+}
+
+// lent hands on the loan, if there is one.
+func (l *loop) lent() (loan *notify.Loan) {
+	loan, l.loan = l.loan, nil
+	return loan
 }
 
 // rang is called when the timer fires.
@@ -164,7 +177,7 @@ func (l *loop) claim(ctx context.Context) bool {
 	if !crossed && l.slow && time.Since(l.lastFull) < fullLook {
 		ask.DueFrom = l.dueFrom
 	}
-	b, err := r.take(ctx, ask)
+	b, err := r.take(ctx, ask, l.lent())
 	if err != nil {
 		l.retryAt = time.Now().Add(retryDelay(l.failures))
 		l.failures++
@@ -209,9 +222,12 @@ func (l *loop) took(ctx context.Context, ask claim.Ask, b *claim.Batch) {
 	known := b.Now.Add(ask.Horizon) // by then the poll has looked
 	if !b.Next.IsZero() {
 		known = b.Next
-		l.next = now.Add(b.Next.Sub(b.Now))
+		l.next = l.dueTime(now, b)
 	}
 	l.r.bell.SetNext(known)
+	if !bounded && !l.partial {
+		l.r.bell.Saw(b.Snapshot)
+	}
 	l.hinted = bounded
 	l.setPoll(now)
 	l.rearm()
@@ -219,6 +235,17 @@ func (l *loop) took(ctx context.Context, ask claim.Ask, b *claim.Batch) {
 		_ = l.r.statement(ctx, func(ctx context.Context) error { return l.listener.Seen(ctx, b.Now, b.Snapshot) }) // only a hint
 	}
 }
+
+// dueTime is when the next row falls due. The server said what time it was at some moment between the question and the answer.
+func (l *loop) dueTime(now time.Time, b *claim.Batch) time.Time {
+	if !b.Next.After(b.Now) {
+		return now.Add(lockedDelay)
+	}
+	return b.TakenAt.Add(now.Sub(b.TakenAt)/2 + b.Next.Sub(b.Now))
+}
+
+// lockedDelay is the wait before another look for a row that is due and that a claim did not get.
+const lockedDelay = 5 * time.Millisecond
 
 // setPoll sets the time of the next poll. After a claim with the hint it is the time for one without.
 func (l *loop) setPoll(now time.Time) {

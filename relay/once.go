@@ -38,7 +38,7 @@ func RunOnce(ctx context.Context, pool *pgxpool.Pool, table outbox.Table, sender
 		r.results.run(context.WithoutCancel(ctx))
 	}()
 	stopped := r.stopAtEnd(ctx)
-	if _, err := r.take(ctx, r.ask(opts.batch())); err == nil {
+	if _, err := r.take(ctx, r.ask(opts.batch()), nil); err == nil {
 		r.work.wait()
 	}
 	stopped()

@@ -30,6 +30,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/mafesoftware/outbox-relay/claim"
@@ -98,10 +99,17 @@ func (r *relay) ask(limit int) claim.Ask {
 	return ask
 }
 
-// take claims and hands the rows to the senders.
-func (r *relay) take(ctx context.Context, ask claim.Ask) (b *claim.Batch, err error) {
+// take claims and hands the rows to the senders. With a loan it claims on that session, and on the pool if that fails.
+func (r *relay) take(ctx context.Context, ask claim.Ask, loan *notify.Loan) (b *claim.Batch, err error) {
 	r.bell.Looking()
-	err = r.statement(context.WithoutCancel(ctx), func(ctx context.Context) (err error) {
+	asking := context.WithoutCancel(ctx)
+	begin := func(b *claim.Batch) { r.taken(ctx, ask, b) }
+	if loan != nil {
+		if b := r.takeOn(asking, ask, loan, begin); b != nil {
+			return b, nil
+		}
+	}
+	err = r.statement(asking, func(ctx context.Context) (err error) {
 		b, err = r.store.Take(ctx, ask)
 		return err
 	})
@@ -111,6 +119,12 @@ func (r *relay) take(ctx context.Context, ask claim.Ask) (b *claim.Batch, err er
 		}
 		return nil, err
 	}
+	begin(b)
+	return b, nil
+}
+
+// taken is called when a claim is committed.
+func (r *relay) taken(ctx context.Context, ask claim.Ask, b *claim.Batch) {
 	took := time.Since(b.TakenAt)
 	r.claims.add(took)
 	r.tally.claimed(len(b.Rows) + len(b.Closed))
@@ -119,7 +133,23 @@ func (r *relay) take(ctx context.Context, ask claim.Ask) (b *claim.Batch, err er
 	}
 	r.closed(b)
 	r.begin(ctx, b.Rows)
-	return b, nil
+}
+
+// takeOn claims on the session that listens, and gives nil when that cannot be done: its role may only listen, for example.
+func (r *relay) takeOn(ctx context.Context, ask claim.Ask, loan *notify.Loan, begin func(*claim.Batch)) (b *claim.Batch) {
+	defer loan.Return()
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	err := loan.Do(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+		return r.store.PrepareSession(ctx, conn, ask.Durable, probeTimeout/2)
+	}, func(ctx context.Context, conn *pgx.Conn) (err error) {
+		b, err = r.store.TakeOn(ctx, conn, ask, begin)
+		return err
+	})
+	if err != nil {
+		r.log.Info("the session that listens does not claim, the pool does", "err", describe(err))
+	}
+	return b
 }
 
 // closed counts the rows that the claim itself closed.
