@@ -259,7 +259,6 @@ func (h *handler) seen(payload string) {
 type handler struct {
 	l         *Listener
 	loans     atomic.Int32
-	prepared  bool // for loans
 	connected atomic.Bool
 	listening chan struct{}
 	expected  atomic.Pointer[string] // payload of the probe under way; other relays probe on the same channel
@@ -273,7 +272,6 @@ func (h *handler) HandleBacklog(_ context.Context, _ string, conn *pgx.Conn) err
 		return err
 	}
 	h.loans.Store(unproven)
-	h.prepared = false
 	h.connected.Store(true)
 	signal(h.listening)
 	h.l.Bell.Ring(Listen)
