@@ -62,7 +62,7 @@ func (b *bench) measureBars(ctx context.Context, names []string) error {
 			return b.measureEmptyClaims(ctx, 15)
 		}},
 		{"memory", func(ctx context.Context, b *bench) error { return b.measureMemory(ctx, 1, 50_000) }},
-		{"senders", func(ctx context.Context, b *bench) error { return b.measureSenders(ctx, 5, 20_000) }},
+		{"senders", func(ctx context.Context, b *bench) error { return b.measureSenders(ctx, 5, 30_000) }},
 		{"growth", barGrowth},
 	}
 	var failed error

@@ -20,7 +20,7 @@ import (
 // sendersSuite measures the real senders from the table to the record: the relay claims, the sender renders or signs and
 // calls a provider on this host over a connection, which reads all of it and answers. It counts what arrived there.
 func sendersSuite(ctx context.Context, b *bench) error {
-	return b.measureSenders(ctx, scale(b, 5, 1), scale(b, 20_000, 5_000))
+	return b.measureSenders(ctx, scale(b, 5, 1), scale(b, 30_000, 5_000))
 }
 
 // hanging is a channel whose provider takes every request and never answers.
