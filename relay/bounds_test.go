@@ -10,7 +10,6 @@ import (
 // looks is a claim as bounds hear of it: begun at, it took so long, and the last of n rows had fallen due before.
 type looks struct {
 	lanes   []string
-	jam     bool
 	bounded bool
 	took    time.Duration
 	n       int
@@ -27,14 +26,14 @@ func (l looks) note(bs bounds, at time.Time) {
 	if l.n > 0 {
 		b.Due = at.Add(-l.late)
 	}
-	bs.took(l.lanes, l.jam, l.bounded, b, at)
+	bs.took(l.lanes, l.bounded, b, at)
 }
 
 func TestClaimBeginsWhereTheLastOneWithTheSameChannelsEnded(t *testing.T) {
 	t.Parallel()
 	at := time.Now()
 	slow := looks{lanes: everything, took: 10 * time.Millisecond, n: 5, late: time.Hour}
-	jam := looks{lanes: withoutJam, jam: true, took: 10 * time.Millisecond, n: 5, late: time.Minute}
+	jam := looks{lanes: withoutJam, took: 10 * time.Millisecond, n: 5, late: time.Minute}
 	tests := []struct {
 		name   string
 		before []looks
@@ -50,11 +49,11 @@ func TestClaimBeginsWhereTheLastOneWithTheSameChannelsEnded(t *testing.T) {
 		{"rows that have just fallen due", []looks{{lanes: everything, took: 10 * time.Millisecond, n: 5}}, everything, false, 0, dueMargin},
 		{"nothing was left", []looks{{lanes: everything, took: 10 * time.Millisecond}}, everything, false, 0, dueMargin},
 		{"a jam", []looks{jam}, withoutJam, true, 0, time.Minute},
-		{"a jam, and rows that have just fallen due", []looks{{lanes: withoutJam, jam: true, took: time.Millisecond, n: 5}}, withoutJam, true, 0, jamMargin},
+		{"a jam, and rows that have just fallen due", []looks{{lanes: withoutJam, took: time.Millisecond, n: 5}}, withoutJam, true, 0, dueMargin},
 		{"a jam, and a hundredth of the time", []looks{jam}, withoutJam, true, 999 * time.Millisecond, time.Minute},
 		{"a jam, and more than a hundredth", []looks{jam}, withoutJam, true, time.Second, 0},
-		{"a claim with a bound goes on from it", []looks{jam, {lanes: withoutJam, jam: true, bounded: true, n: 5, late: time.Second}}, withoutJam, true, 0, time.Second},
-		{"an empty one does not", []looks{jam, {lanes: withoutJam, jam: true, bounded: true}}, withoutJam, true, 0, time.Minute},
+		{"a claim with a bound goes on from it", []looks{jam, {lanes: withoutJam, bounded: true, n: 5, late: time.Second}}, withoutJam, true, 0, time.Second},
+		{"an empty one does not", []looks{jam, {lanes: withoutJam, bounded: true}}, withoutJam, true, 0, time.Minute},
 		{"the jam is over", []looks{slow, jam}, everything, false, 0, time.Hour},
 		{"another lane is open", []looks{jam}, []string{"correo", "webhook"}, true, 0, 0},
 	}
@@ -76,7 +75,7 @@ func TestClaimBeginsWhereTheLastOneWithTheSameChannelsEnded(t *testing.T) {
 func TestClaimAfterAnEmptyOneWithABoundHasNone(t *testing.T) {
 	t.Parallel()
 	at, bs := time.Now(), bounds{}
-	looks{lanes: withoutJam, jam: true, took: time.Second, n: 1, late: time.Hour}.note(bs, at)
+	looks{lanes: withoutJam, took: time.Second, n: 1, late: time.Hour}.note(bs, at)
 	if got, want := bs.until(withoutJam, true), at.Add(jamLook); !got.Equal(want) {
 		t.Errorf("the next look is %v after the last, want %v", got.Sub(at), want.Sub(at))
 	}

@@ -195,7 +195,7 @@ func (l *loop) took(ctx context.Context, ask claim.Ask, b *claim.Batch) {
 	// What the bound hides may be what the wake-up was for. A relay that watches has had none, and looks again soon.
 	again := n == 0 && l.bounded && l.watch.State() != notify.Watching
 	l.look = n >= ask.Limit || again
-	l.bounds.took(l.lanes, l.partial, l.bounded, b, now)
+	l.bounds.took(l.lanes, l.bounded, b, now)
 	if again {
 		l.bounds.lookAgain(l.lanes)
 		return
