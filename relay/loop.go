@@ -15,13 +15,6 @@ const (
 	// herdDelay spreads the claims of relays that came back empty last time: another one was quicker, and will be again.
 	// What it says then makes them stay where they are.
 	herdDelay, herdSpread = 2 * time.Millisecond, 100 * time.Millisecond
-	// dueMargin is longer than the longest transaction of an ordinary writer: with DueFrom, only rows that fell due
-	// before the last claimed one by more than this are passed over.
-	dueMargin = time.Minute
-	// fullLook is the longest time between two claims without DueFrom.
-	fullLook = 2 * time.Second
-	// slowLook is how long a claim without DueFrom must take for the next ones to have it.
-	slowLook = 5 * time.Millisecond
 )
 
 // loop claims. Everything in it belongs to the goroutine of run.
@@ -46,18 +39,18 @@ type loop struct {
 	retryAt      time.Time // no claim before this, after one that failed
 	// asked: the next claim answers an announcement. empty: the last one that did found nothing.
 	asked, empty bool
-	// dueFrom is the hint for the next claims, lastFull the time of the last one without it.
-	dueFrom, lastFull time.Time
-	partial           bool // the last claim left out channels that could carry no more
-	slow, hinted      bool // the last claim without it was slow; the last claim had it
-	lastHelp          time.Time
-	helpWait          time.Duration
-	watching          bool // as last reported
-	silenced          bool // writers were kept silent since the last crossing
+	bounds       bounds
+	lanes        []string // of the last claim
+	partial      bool     // it left out channels that could carry no more
+	bounded      bool     // it had a bound
+	lastHelp     time.Time
+	helpWait     time.Duration
+	watching     bool // as last reported
+	silenced     bool // writers were kept silent since the last crossing
 }
 
 func newLoop(r *relay) *loop {
-	return &loop{r: r, listener: r.newListener(), watch: r.newWatch(), tempo: tempo{claim: &r.claims, write: &r.writes}, timer: time.NewTimer(0), due: notify.Start, helpWait: shortestHelp}
+	return &loop{r: r, listener: r.newListener(), watch: r.newWatch(), tempo: tempo{claim: &r.claims, write: &r.writes}, timer: time.NewTimer(0), due: notify.Start, bounds: bounds{}, helpWait: shortestHelp}
 }
 
 // run claims until ctx ends.
@@ -170,13 +163,16 @@ func (l *loop) claim(ctx context.Context) bool {
 		return false
 	}
 	ask := r.ask(limit)
-	l.partial = open != nil
+	l.partial, l.lanes = open != nil, open
 	if l.partial {
 		ask.Channels = open
+	} else {
+		l.lanes = r.work.names
 	}
-	if !crossed && l.slow && time.Since(l.lastFull) < fullLook {
-		ask.DueFrom = l.dueFrom
+	if !crossed {
+		ask.DueFrom = l.bounds.from(l.lanes, l.partial, time.Now())
 	}
+	l.bounded = !ask.DueFrom.IsZero()
 	b, err := r.take(ctx, ask, l.lent())
 	if err != nil {
 		l.retryAt = time.Now().Add(retryDelay(l.failures))
@@ -195,16 +191,13 @@ func (l *loop) claim(ctx context.Context) bool {
 func (l *loop) took(ctx context.Context, ask claim.Ask, b *claim.Batch) {
 	now := time.Now()
 	n := len(b.Rows) + len(b.Closed)
-	bounded := !ask.DueFrom.IsZero()
 	l.failures = 0
-	// What the hint hides may be what the wake-up was for. A relay that watches has had none, and looks again soon.
-	again := n == 0 && bounded && l.watch.State() != notify.Watching
+	// What the bound hides may be what the wake-up was for. A relay that watches has had none, and looks again soon.
+	again := n == 0 && l.bounded && l.watch.State() != notify.Watching
 	l.look = n >= ask.Limit || again
-	if !bounded {
-		l.lastFull, l.slow = now, now.Sub(b.TakenAt) > slowLook
-	}
+	l.bounds.took(l.lanes, l.bounded, b, now)
 	if again {
-		l.lastFull = time.Time{}
+		l.bounds.lookAgain(l.lanes)
 		return
 	}
 	if n > 0 || l.asked {
@@ -212,9 +205,6 @@ func (l *loop) took(ctx context.Context, ask claim.Ask, b *claim.Batch) {
 	}
 	l.asked = false
 	l.tempo.claimed(now, n)
-	if !b.Due.IsZero() {
-		l.dueFrom = b.Due.Add(-dueMargin)
-	}
 	if l.look {
 		return
 	}
@@ -225,13 +215,12 @@ func (l *loop) took(ctx context.Context, ask claim.Ask, b *claim.Batch) {
 		l.next = l.dueTime(now, b)
 	}
 	l.r.bell.SetNext(known)
-	if !bounded && !l.partial {
+	if !l.bounded && !l.partial {
 		l.r.bell.Saw(b.Snapshot)
 	}
-	l.hinted = bounded
 	l.setPoll(now)
 	l.rearm()
-	if !bounded && !l.partial && l.watch.State() == notify.Off && l.listener.Peers() {
+	if !l.bounded && !l.partial && l.watch.State() == notify.Off && l.listener.Peers() {
 		_ = l.r.statement(ctx, func(ctx context.Context) error { return l.listener.Seen(ctx, b.Now, b.Snapshot) }) // only a hint
 	}
 }
@@ -247,10 +236,13 @@ func (l *loop) dueTime(now time.Time, b *claim.Batch) time.Time {
 // lockedDelay is the wait before another look for a row that is due and that a claim did not get.
 const lockedDelay = 5 * time.Millisecond
 
-// setPoll sets the time of the next poll. After a claim with the hint it is the time for one without.
+// setPoll sets the time of the next poll. After a claim with a bound it is the time for one without.
 func (l *loop) setPoll(now time.Time) {
 	l.pollAt = now.Add(l.pollWait())
-	if full := l.lastFull.Add(fullLook); l.hinted && full.Before(l.pollAt) {
+	if !l.bounded {
+		return
+	}
+	if full := l.bounds.until(l.lanes, l.partial); full.Before(l.pollAt) {
 		l.pollAt = full
 	}
 }
