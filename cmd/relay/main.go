@@ -1,4 +1,4 @@
-// Command relay sends the messages of an outbox table, and builds such tables.
+// Command relay sends the messages of outbox tables, builds such tables and looks after them. relay help says how.
 package main
 
 import (
@@ -11,5 +11,5 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // the second signal ends the process at once
-	os.Exit(command(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
+	os.Exit(command(ctx, os.Args[1:], os.LookupEnv, os.Stdin, os.Stdout, os.Stderr))
 }

@@ -1,0 +1,318 @@
+package config
+
+import (
+	"encoding"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/token"
+)
+
+// decoder fills structs from a YAML tree. It is not the library's, because a value here may name an environment variable
+// or a file, reads the same as in a flag, and is remembered with its line: what is found wrong with it later can be shown
+// there. It goes on after a fault, so that all of them are told at once.
+type decoder struct {
+	scalars scalars
+	file    string
+	env     func(string) (string, bool)
+	anchors map[string]ast.Node
+	places  places
+	faults  []error
+}
+
+// entry is a key of a mapping and its value.
+type entry struct {
+	key   string
+	line  int
+	value ast.Node
+}
+
+func (d *decoder) fault(key string, line int, format string, args ...any) {
+	d.faults = append(d.faults, &Error{Where: place(d.file, line), Key: key, Text: fmt.Sprintf(format, args...)})
+}
+
+// value reads n into v. An absent value (key: ) leaves v as it is.
+func (d *decoder) value(key string, n ast.Node, v reflect.Value) {
+	n = d.resolve(key, n)
+	if n == nil || n.Type() == ast.NullType {
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() {
+			v.Set(reflect.New(v.Type().Elem()))
+		}
+		d.value(key, n, v.Elem())
+		return
+	case reflect.Struct:
+		if !isScalar(v.Type()) {
+			d.object(key, n, v)
+			return
+		}
+	case reflect.Map:
+		d.table(key, n, v)
+		return
+	case reflect.Slice:
+		d.list(key, n, v)
+		return
+	}
+	text, ok := scalarText(n)
+	if !ok {
+		d.fault(key, line(n), "must be a single value, not a %s", kindOf(n))
+		return
+	}
+	d.scalar(key, line(n), text, v)
+}
+
+func (d *decoder) scalar(key string, line int, text string, v reflect.Value) {
+	expanded, err := expand(text, d.env)
+	if err == nil {
+		err = d.scalars.set(v, expanded)
+	}
+	var misfit *misfit
+	switch {
+	case errors.As(err, &misfit):
+		d.fault(key, line, "%v, got %q", misfit, text) // as it stands in the file: a variable's value may be secret
+	case err != nil:
+		d.fault(key, line, "%v", err)
+	}
+}
+
+// object reads a mapping into a struct.
+func (d *decoder) object(key string, n ast.Node, v reflect.Value) {
+	entries, ok := d.entries(key, n)
+	if !ok {
+		return
+	}
+	targets := []reflect.Value{v}
+	if channel, ok := v.Addr().Interface().(*Channel); ok {
+		options, ok := d.sender(key, line(n), entries)
+		if !ok {
+			return
+		}
+		channel.Options = options
+		targets = append(targets, reflect.ValueOf(options).Elem())
+	}
+	known := map[string]reflect.Value{}
+	for _, target := range targets {
+		for _, f := range fields(target.Type()) {
+			known[f.key] = target.FieldByIndex(f.index)
+			if f.enum != nil {
+				d.enum(join(key, f.key), f, entries)
+			}
+		}
+	}
+	for _, e := range entries {
+		at := join(key, e.key)
+		d.places[at] = place(d.file, e.line)
+		if field, ok := known[e.key]; ok {
+			d.value(at, e.value, field)
+		} else {
+			d.fault("", e.line, "unknown key %q%s", at, suggestion(e.key, slices.Sorted(maps.Keys(known))))
+		}
+	}
+}
+
+// enum checks a field that has only certain values.
+func (d *decoder) enum(key string, f field, entries []entry) {
+	for _, e := range entries {
+		if e.key != f.key {
+			continue
+		}
+		text, ok := scalarText(d.resolve(key, e.value))
+		if expanded, err := expand(text, d.env); ok && err == nil && !slices.Contains(f.enum, expanded) {
+			d.fault(key, e.line, "must be %s, got %q", oneOf(f.enum), text)
+		}
+	}
+}
+
+// sender makes the options of a channel's sender.
+func (d *decoder) sender(key string, line int, entries []entry) (options any, ok bool) {
+	for _, e := range entries {
+		if e.key != "sender" {
+			continue
+		}
+		name, _ := scalarText(d.resolve(key, e.value))
+		if make, ok := senders[name]; ok {
+			return make(), true
+		}
+		d.fault(join(key, "sender"), e.line, "must be %s, got %q%s", oneOf(senderNames()), name, suggestion(name, senderNames()))
+		return nil, false
+	}
+	d.fault(key, line, "needs a sender: %s", oneOf(senderNames()))
+	return nil, false
+}
+
+func (d *decoder) table(key string, n ast.Node, v reflect.Value) {
+	entries, ok := d.entries(key, n)
+	if !ok {
+		return
+	}
+	v.Set(reflect.MakeMap(v.Type()))
+	for _, e := range entries {
+		at := join(key, e.key)
+		d.places[at] = place(d.file, e.line)
+		element := reflect.New(v.Type().Elem()).Elem()
+		if n := d.resolve(at, e.value); n != nil && n.Type() == ast.NullType && element.Kind() == reflect.Struct {
+			d.fault(at, e.line, "is empty: give it its options, or leave it out")
+			continue
+		}
+		d.value(at, e.value, element)
+		v.SetMapIndex(reflect.ValueOf(e.key), element)
+	}
+}
+
+func (d *decoder) list(key string, n ast.Node, v reflect.Value) {
+	sequence, ok := n.(*ast.SequenceNode)
+	if !ok {
+		d.fault(key, line(n), "must be a list, such as [a, b], not a %s", kindOf(n))
+		return
+	}
+	v.Set(reflect.MakeSlice(v.Type(), len(sequence.Values), len(sequence.Values)))
+	for i, value := range sequence.Values {
+		at := fmt.Sprintf("%s[%d]", key, i)
+		d.places[at] = place(d.file, line(value))
+		d.value(at, value, v.Index(i))
+	}
+}
+
+// entries are the keys of a mapping, those of a merge key (<<: *base) first, as far as the mapping has not its own.
+func (d *decoder) entries(key string, n ast.Node) ([]entry, bool) {
+	mapping, ok := n.(ast.MapNode)
+	if !ok {
+		d.fault(key, line(n), "must be keys and values, not a %s", kindOf(n))
+		return nil, false
+	}
+	var own, merged []entry
+	for it := mapping.MapRange(); it.Next(); {
+		if it.Key().IsMergeKey() {
+			base, ok := d.entries(key, d.resolve(key, it.Value()))
+			if !ok {
+				return nil, false
+			}
+			merged = append(merged, base...)
+			continue
+		}
+		name := it.Key().GetToken().Value
+		if slices.ContainsFunc(own, func(e entry) bool { return e.key == name }) {
+			d.fault(join(key, name), line(it.Key()), "stands there twice")
+			continue
+		}
+		own = append(own, entry{name, line(it.Key()), it.Value()})
+	}
+	merged = slices.DeleteFunc(merged, func(m entry) bool {
+		return slices.ContainsFunc(own, func(e entry) bool { return e.key == m.key })
+	})
+	return append(merged, own...), true
+}
+
+// resolve follows aliases and drops anchors and tags. It gives nil for an alias without an anchor.
+func (d *decoder) resolve(key string, n ast.Node) ast.Node {
+	for depth := 0; depth < 20; depth++ { // an alias within its own anchor would go round for ever
+		switch at := n.(type) {
+		case *ast.AnchorNode:
+			n = at.Value
+		case *ast.TagNode:
+			n = at.Value
+		case *ast.AliasNode:
+			name := at.Value.GetToken().Value
+			target, ok := d.anchors[name]
+			if !ok {
+				d.fault(key, line(at), "there is no anchor &%s", name)
+				return nil
+			}
+			n = target
+		default:
+			return n
+		}
+	}
+	d.fault(key, line(n), "its alias leads back to itself")
+	return nil
+}
+
+// anchorsOf finds the anchors of a tree.
+type anchorsOf map[string]ast.Node
+
+// Visit is for ast.Walk.
+func (a anchorsOf) Visit(n ast.Node) ast.Visitor {
+	if anchor, ok := n.(*ast.AnchorNode); ok {
+		a[anchor.Name.GetToken().Value] = anchor.Value
+	}
+	return a
+}
+
+func scalarText(n ast.Node) (text string, ok bool) {
+	switch n := n.(type) {
+	case *ast.StringNode:
+		return n.Value, true
+	case *ast.LiteralNode:
+		return n.Value.Value, true
+	case ast.ScalarNode:
+		return n.GetToken().Value, true
+	}
+	return "", false
+}
+
+func kindOf(n ast.Node) string {
+	switch n.(type) {
+	case ast.MapNode:
+		return "mapping"
+	case *ast.SequenceNode:
+		return "list"
+	}
+	return "single value"
+}
+
+func line(n ast.Node) int {
+	if n == nil {
+		return 0
+	}
+	if mapping, ok := n.(*ast.MappingNode); ok && len(mapping.Values) > 0 { // its own token is its first colon
+		n = mapping.Values[0].Key
+	}
+	return lineOf(n.GetToken())
+}
+
+func lineOf(t *token.Token) int {
+	if t == nil || t.Position == nil {
+		return 0
+	}
+	return t.Position.Line
+}
+
+// isScalar tells whether values of a type stand in one text.
+func isScalar(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return t.Elem().Kind() == reflect.Bool
+	case reflect.Map, reflect.Slice, reflect.Interface:
+		return false
+	case reflect.Struct:
+		return reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
+	}
+	return true
+}
+
+func join(key, name string) string {
+	if key == "" {
+		return name
+	}
+	return key + "." + name
+}
+
+// dir is the folder of a file.
+func dir(file string) string { return filepath.Dir(file) }
+
+func oneOf(names []string) string {
+	if len(names) == 1 {
+		return names[0]
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}
