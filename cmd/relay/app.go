@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"time"
 
+	"github.com/alecthomas/kong"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -21,6 +21,7 @@ type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	source         config.Source
+	grammar        *kong.Node
 }
 
 // jsonFlag is for commands that can print JSON.
@@ -82,13 +83,12 @@ func (a *app) conn(o config.Outbox) (*pgx.Conn, error) {
 
 func poolConfig(o config.Outbox) (*pgxpool.Config, error) {
 	if o.Database == "" {
-		return nil, fmt.Errorf("%w: there is no database: set DATABASE_URL, or database in relay.yaml, "+
-			"to a connection string such as postgres://user@host/database", errUsage)
+		return nil, &config.Error{Text: "there is no database: set DATABASE_URL, or database in relay.yaml, " +
+			"to a connection string such as postgres://user@host/database"}
 	}
 	conf, err := pgxpool.ParseConfig(string(o.Database))
 	if err != nil {
-		// Without the cause: it quotes the string, which may hold a password.
-		return nil, fmt.Errorf("%w: the database is not a connection string such as postgres://user@host/database", errUsage)
+		return nil, fmt.Errorf("the pool's options in %s: %w", o.Database, errUsage)
 	}
 	if o.Pool.MaxConnections > 0 {
 		conf.MaxConns = o.Pool.MaxConnections
@@ -105,6 +105,3 @@ func (a *app) printJSON(v any) error {
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(v)
 }
-
-// stopped tells whether err is only the end of the process's context.
-func (a *app) stopped(err error) bool { return a.ctx.Err() != nil && errors.Is(err, a.ctx.Err()) }

@@ -23,13 +23,17 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.`
 
 // cli is the grammar of the command line.
 type cli struct {
-	Config string `help:"Configuration file, also RELAY_CONFIG. Default relay.yaml if there is one." placeholder:"FILE" group:"Configuration"`
+	File   string `name:"config" help:"Configuration file, also RELAY_CONFIG. Default relay.yaml if there is one." placeholder:"FILE" group:"Configuration"`
 	Outbox string `help:"The outbox that is meant, also RELAY_OUTBOX." placeholder:"NAME" group:"Configuration"`
 	kong.Plugins
 
-	Run     runCmd     `cmd:"" help:"Send messages until SIGINT or SIGTERM; a second one ends it at once."`
-	Migrate migrateCmd `cmd:"" help:"Build or update the table."`
-	Version versionCmd `cmd:"" help:"Print the version."`
+	Run        runCmd        `cmd:"" help:"Send messages until SIGINT or SIGTERM; a second one ends it at once."`
+	Migrate    migrateCmd    `cmd:"" help:"Build or update the table."`
+	Enqueue    enqueueCmd    `cmd:"" help:"Write messages to the outbox, in one transaction."`
+	Config     configCmd     `cmd:"" help:"Print or check the configuration."`
+	Completion completionCmd `cmd:"" help:"Print the script by which a shell completes commands and flags."`
+	Complete   completeCmd   `cmd:"" hidden:""`
+	Version    versionCmd    `cmd:"" help:"Print the version."`
 }
 
 // command runs one command line and gives the exit code: 0 done, 1 failed, 2 wrong usage or configuration.
@@ -61,6 +65,7 @@ func (a *app) dispatch(args []string) error {
 	if err != nil {
 		return err
 	}
+	a.grammar = parser.Model.Node
 	parsed, err := parser.Parse(args)
 	if helped {
 		return nil
@@ -68,7 +73,7 @@ func (a *app) dispatch(args []string) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w; see relay help", errUsage, err)
 	}
-	a.source = config.Source{File: grammar.Config, Outbox: grammar.Outbox, Flags: map[string]string{}, Env: a.env}
+	a.source = config.Source{File: grammar.File, Outbox: grammar.Outbox, Flags: map[string]string{}, Env: a.env}
 	tableFlags.read(a.source.Flags)
 	relayFlags.read(a.source.Flags)
 	return parsed.Run(a)
@@ -86,5 +91,6 @@ func describe(err error) string {
 	if faults := config.Errors(err); len(faults) > 1 {
 		return fmt.Sprintf("%v (and %d more: relay config check shows them)", faults[0], len(faults)-1)
 	}
-	return strings.TrimPrefix(err.Error(), errUsage.Error()+": ")
+	text := strings.TrimPrefix(err.Error(), errUsage.Error()+": ")
+	return strings.NewReplacer("\n\t", " ", "\n", "; ").Replace(strings.TrimSpace(text))
 }

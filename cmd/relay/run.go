@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"strings"
@@ -30,6 +31,7 @@ type served struct {
 	pool    *pgxpool.Pool
 	senders relay.Senders
 	options relay.Options
+	closers []io.Closer // of the senders
 }
 
 // Run serves all outboxes until the context ends, or one of them cannot be served.
@@ -49,15 +51,33 @@ func (c *runCmd) Run(a *app) error {
 		}
 	}()
 	for _, o := range conf.Outboxes {
-		s, err := a.prepare(c.printing(o), log)
+		s, err := a.prepare(conf, c.printing(o), log)
 		if err != nil {
 			return err
 		}
 		all = append(all, s)
 	}
-	g, ctx := errgroup.WithContext(a.ctx)
+	if err := each(a.ctx, all, func(ctx context.Context, s *served) error { return s.preflight(ctx) }); err != nil {
+		return err
+	}
+	defer context.AfterFunc(a.ctx, func() {
+		log.Info("stopping: what is being sent may finish, a second signal ends it at once")
+	})()
+	return each(a.ctx, all, func(ctx context.Context, s *served) error {
+		return relay.Run(ctx, s.pool, s.table, s.senders, s.options)
+	})
+}
+
+// each does something for all outboxes at once. The first error ends the context of the others.
+func each(ctx context.Context, all []*served, do func(context.Context, *served) error) error {
+	g, ctx := errgroup.WithContext(ctx)
 	for _, s := range all {
-		g.Go(func() error { return relay.Run(ctx, s.pool, s.table, s.senders, s.options) })
+		g.Go(func() error {
+			if err := do(ctx, s); err != nil {
+				return fmt.Errorf("%s%w", prefix(s.Outbox), err)
+			}
+			return nil
+		})
 	}
 	return g.Wait()
 }
@@ -75,16 +95,16 @@ func (c *runCmd) printing(o config.Outbox) config.Outbox {
 }
 
 // prepare makes everything that o needs, and so finds what is wrong before anything is sent.
-func (a *app) prepare(o config.Outbox, log *slog.Logger) (*served, error) {
+func (a *app) prepare(conf *config.Config, o config.Outbox, log *slog.Logger) (*served, error) {
 	if len(o.Channels) == 0 {
-		return nil, fmt.Errorf("%w: %sthere is no channel to send: give --print correo to try things out, or write channels in relay.yaml, such as "+
-			"channels: {correo: {sender: smtp, server: smtp.example.com:587, from: avisos@club.example, templates: plantillas}}", errUsage, prefix(o))
+		return nil, conf.Fault(o, "channels", errors.New("there is none to send: give --print correo to try things out, or write in relay.yaml "+
+			"channels: {correo: {sender: smtp, server: smtp.example.com:587, from: avisos@club.example, templates: plantillas}}"))
 	}
-	conf, err := poolConfig(o)
+	pooled, err := poolConfig(o)
 	if err != nil {
 		return nil, err
 	}
-	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(a.ctx), conf) // it is needed to write the last results
+	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(a.ctx), pooled) // it is needed to write the last results
 	if err != nil {
 		return nil, fmt.Errorf("%sconnect to %s: %w", prefix(o), o.Database, err)
 	}
@@ -93,14 +113,19 @@ func (a *app) prepare(o config.Outbox, log *slog.Logger) (*served, error) {
 	if o.Name != "" {
 		s.options.Log = log.With("outbox", o.Name)
 	}
-	if err := a.buildSenders(s); err != nil {
+	if err := a.buildSenders(conf, s); err != nil {
 		s.close()
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *served) close() { s.pool.Close() }
+func (s *served) close() {
+	for _, c := range s.closers {
+		_ = c.Close() // idle connections to a server, which ends them itself
+	}
+	s.pool.Close()
+}
 
 // prefix names the outbox of an error if it has a name.
 func prefix(o config.Outbox) string {

@@ -120,13 +120,13 @@ func (o Outbox) Prints() bool {
 // a sender alone, whatever it says: trying things out must not discard what a real relay could send.
 func (o Outbox) RelayOptions() relay.Options {
 	opts := relay.Options{
-		Batch: o.Batch, Concurrency: o.Concurrency, Lease: o.Lease.std(), Timeout: o.Timeout.std(), Backoff: o.Backoff.outbox(),
-		PollInterval: o.PollInterval.std(), ProbeInterval: o.ProbeInterval.std(), ListenDSN: string(o.ListenDatabase),
+		Batch: o.Batch, Concurrency: o.Concurrency, Lease: o.Lease.Std(), Timeout: o.Timeout.Std(), Backoff: o.Backoff.outbox(),
+		PollInterval: o.PollInterval.Std(), ProbeInterval: o.ProbeInterval.Std(), ListenDSN: string(o.ListenDatabase),
 		NoWatch: on(o.NoWatch), DurableClaims: on(o.DurableClaims), LeaveUnknownChannels: on(o.LeaveUnknownChannels) || o.Prints(),
 		Channels: map[string]relay.ChannelOptions{},
 	}
 	for name, c := range o.Channels {
-		policy := relay.ChannelOptions{Concurrency: c.Concurrency, Timeout: c.Timeout.std(), MaxAttempts: c.MaxAttempts}
+		policy := relay.ChannelOptions{Concurrency: c.Concurrency, Timeout: c.Timeout.Std(), MaxAttempts: c.MaxAttempts}
 		if c.Backoff != nil {
 			backoff := c.Backoff.outbox()
 			policy.Backoff = &backoff
@@ -142,9 +142,9 @@ func (b Backoff) outbox() outbox.Backoff {
 		preset.Jitter = b.Jitter
 		return preset
 	}
-	backoff := outbox.Backoff{Base: b.Base.std(), Factor: b.Factor, Cap: b.Cap.std(), Jitter: b.Jitter}
+	backoff := outbox.Backoff{Base: b.Base.Std(), Factor: b.Factor, Cap: b.Cap.Std(), Jitter: b.Jitter}
 	for _, wait := range b.Schedule {
-		backoff.Schedule = append(backoff.Schedule, wait.std())
+		backoff.Schedule = append(backoff.Schedule, wait.Std())
 	}
 	return backoff
 }

@@ -4,7 +4,6 @@ import (
 	"encoding"
 	"errors"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -84,69 +83,82 @@ func (d *decoder) scalar(key string, line int, text string, v reflect.Value) {
 	}
 }
 
+// slot is a key that a struct takes, and where its value goes.
+type slot struct {
+	field
+	value reflect.Value
+}
+
 // object reads a mapping into a struct.
 func (d *decoder) object(key string, n ast.Node, v reflect.Value) {
 	entries, ok := d.entries(key, n)
 	if !ok {
 		return
 	}
-	targets := []reflect.Value{v}
+	slots := slotsOf(v)
 	if channel, ok := v.Addr().Interface().(*Channel); ok {
-		options, ok := d.sender(key, line(n), entries)
-		if !ok {
+		if channel.Options = d.sender(key, line(n), entries); channel.Options == nil {
 			return
 		}
-		channel.Options = options
-		targets = append(targets, reflect.ValueOf(options).Elem())
-	}
-	known := map[string]reflect.Value{}
-	for _, target := range targets {
-		for _, f := range fields(target.Type()) {
-			known[f.key] = target.FieldByIndex(f.index)
-			if f.enum != nil {
-				d.enum(join(key, f.key), f, entries)
-			}
-		}
+		slots = append(slots, slotsOf(reflect.ValueOf(channel.Options).Elem())...)
 	}
 	for _, e := range entries {
 		at := join(key, e.key)
 		d.places[at] = place(d.file, e.line)
-		if field, ok := known[e.key]; ok {
-			d.value(at, e.value, field)
-		} else {
-			d.fault("", e.line, "unknown key %q%s", at, suggestion(e.key, slices.Sorted(maps.Keys(known))))
+		i := slices.IndexFunc(slots, func(s slot) bool { return s.key == e.key })
+		if i < 0 {
+			d.fault("", e.line, "unknown key %q%s", at, suggestion(e.key, keysOf(slots)))
+			continue
+		}
+		d.value(at, e.value, slots[i].value)
+		d.enum(at, e, slots[i])
+	}
+	for _, s := range slots {
+		_, must := s.tag.Lookup("required")
+		if must && !slices.ContainsFunc(entries, func(e entry) bool { return e.key == s.key }) {
+			d.fault(key, line(n), "needs %s: %s", s.key, s.tag.Get("help"))
 		}
 	}
+}
+
+func slotsOf(v reflect.Value) (all []slot) {
+	for _, f := range fields(v.Type()) {
+		all = append(all, slot{f, v.FieldByIndex(f.index)})
+	}
+	return all
+}
+
+func keysOf(slots []slot) (keys []string) {
+	for _, s := range slots {
+		keys = append(keys, s.key)
+	}
+	return keys
 }
 
 // enum checks a field that has only certain values.
-func (d *decoder) enum(key string, f field, entries []entry) {
-	for _, e := range entries {
-		if e.key != f.key {
-			continue
-		}
-		text, ok := scalarText(d.resolve(key, e.value))
-		if expanded, err := expand(text, d.env); ok && err == nil && !slices.Contains(f.enum, expanded) {
-			d.fault(key, e.line, "must be %s, got %q", oneOf(f.enum), text)
-		}
+func (d *decoder) enum(key string, e entry, s slot) {
+	if s.enum == nil || s.value.String() == "" || slices.Contains(s.enum, s.value.String()) {
+		return
 	}
+	text, _ := scalarText(d.resolve(key, e.value))
+	d.fault(key, e.line, "must be %s, got %q", oneOf(s.enum), text)
 }
 
-// sender makes the options of a channel's sender.
-func (d *decoder) sender(key string, line int, entries []entry) (options any, ok bool) {
+// sender makes the options of a channel's sender, or nil.
+func (d *decoder) sender(key string, line int, entries []entry) any {
 	for _, e := range entries {
 		if e.key != "sender" {
 			continue
 		}
 		name, _ := scalarText(d.resolve(key, e.value))
 		if make, ok := senders[name]; ok {
-			return make(), true
+			return make()
 		}
-		d.fault(join(key, "sender"), e.line, "must be %s, got %q%s", oneOf(senderNames()), name, suggestion(name, senderNames()))
-		return nil, false
+		d.fault(join(key, "sender"), e.line, "must be %s, got %q", oneOf(senderNames()), name)
+		return nil
 	}
 	d.fault(key, line, "needs a sender: %s", oneOf(senderNames()))
-	return nil, false
+	return nil
 }
 
 func (d *decoder) table(key string, n ast.Node, v reflect.Value) {

@@ -40,18 +40,17 @@ func Errors(err error) (all []*Error) {
 	return nil
 }
 
-// places says where each key was given.
+// places says where each key was given; that of the empty key is the file.
 type places map[string]string
 
 // of is the place of a key, or of the nearest one that it lies in.
 func (p places) of(key string) string {
-	for key != "" {
-		if where, ok := p[key]; ok {
+	for {
+		if where, ok := p[key]; ok || key == "" {
 			return where
 		}
 		key = key[:max(strings.LastIndexAny(key, ".["), 0)]
 	}
-	return ""
 }
 
 func place(file string, line int) string {

@@ -6,9 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"reflect"
-	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -85,7 +83,7 @@ func parse(file string, content []byte, env func(string) (string, bool)) (*Confi
 	if err != nil {
 		return nil, syntaxError(file, err)
 	}
-	c := &Config{places: places{}}
+	c := &Config{places: places{"": file}}
 	d := &decoder{scalars: scalars{dir(file)}, file: file, env: env, anchors: anchorsOf{}, places: c.places}
 	if len(tree.Docs) > 1 {
 		return nil, &Error{Where: file, Text: "has several documents (---): only one is allowed"}
@@ -101,16 +99,11 @@ func parse(file string, content []byte, env func(string) (string, bool)) (*Confi
 		c.Outboxes[i].path = fmt.Sprintf("outboxes[%d]", i)
 	}
 	if len(d.faults) == 0 && len(c.Outboxes) == 0 {
-		d.fault("outboxes", 0, "there are none: write at least one, such as\n%s", example)
+		d.faults = append(d.faults, c.fault("outboxes", "there are none: write at least one, such as "+
+			"outboxes: [{name: main, database: '${DATABASE_URL}', channels: {correo: {sender: print}}}]"))
 	}
 	return c, errors.Join(d.faults...)
 }
-
-const example = `outboxes:
-  - name: main
-    database: ${DATABASE_URL}
-    channels:
-      correo: {sender: print}`
 
 // syntaxError is the parser's complaint without the lines of the file that it shows: a secret may stand there.
 func syntaxError(file string, err error) error {
@@ -175,54 +168,4 @@ func (c *Config) set(o Option, text, where string) error {
 		return &Error{Where: where, Text: err.Error()}
 	}
 	return nil
-}
-
-var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
-
-// check completes c and finds what is wrong with it.
-func (c *Config) check(env func(string) (string, bool)) (faults []error) {
-	seen := map[string]string{}
-	for i := range c.Outboxes {
-		o := &c.Outboxes[i]
-		if o.Database == "" {
-			value, _ := env("DATABASE_URL")
-			o.Database = DSN(value)
-		}
-		faults = append(faults, c.checkOutbox(*o)...)
-		where := fmt.Sprintf("%s\x00%s", string(o.Database), o.OutboxTable())
-		if other, twice := seen[where]; twice && o.Database != "" {
-			faults = append(faults, c.fault(o.path, "is the same table as %s: give one of them another schema, table or database", other))
-		}
-		seen[where] = o.path
-	}
-	return faults
-}
-
-func (c *Config) checkOutbox(o Outbox) (faults []error) {
-	if len(c.Outboxes) > 1 {
-		switch {
-		case o.Name == "":
-			faults = append(faults, c.fault(o.path, "needs a name, since there are several outboxes"))
-		case slices.ContainsFunc(c.Outboxes, func(other Outbox) bool { return other.Name == o.Name && other.path != o.path }):
-			faults = append(faults, c.fault(o.path+".name", "two outboxes have the name %q", o.Name))
-		}
-	}
-	if o.Name != "" && !validName.MatchString(o.Name) {
-		faults = append(faults, c.fault(o.path+".name", "must be letters a to z, digits, points, hyphens and underscores, got %q", o.Name))
-	}
-	if err := o.OutboxTable().Validate(); err != nil {
-		faults = append(faults, c.fault(o.path, "%v", err))
-	}
-	if err := o.RelayOptions().Validate(); err != nil {
-		faults = append(faults, c.fault(o.path, "%v", err))
-	}
-	return faults
-}
-
-func (c *Config) fault(key, format string, args ...any) error {
-	where := c.places.of(key)
-	if strings.HasPrefix(where, "--") || strings.HasPrefix(where, "RELAY_") {
-		key = ""
-	}
-	return &Error{Where: where, Key: key, Text: fmt.Sprintf(format, args...)}
 }

@@ -59,10 +59,16 @@ type SMTP struct {
 
 // Lookup is a query for what a tenant sends with.
 type Lookup struct {
-	Query      string   `yaml:"query" required:"" help:"SQL whose $1 is the tenant. No row: the tenant has none."`
+	Query      string   `yaml:"query" required:"" help:"SQL whose $1 is the tenant. Columns that are null: coalesce them. No row: the tenant has none."`
 	TTL        Duration `yaml:"ttl" help:"How long an answer is used. Default 1m."`
 	MissingTTL Duration `yaml:"missing_ttl" help:"How long it is believed that a tenant has none. Default 1s."`
 	Max        int      `yaml:"max" help:"Tenants that are remembered. Default 10000."`
+}
+
+// WebhookLookup is a query for endpoints.
+type WebhookLookup struct {
+	Lookup
+	By string `yaml:"by" enum:"tenant,destination" help:"What $1 is. Default tenant."`
 }
 
 // WhatsApp is what both senders of WhatsApp templates have.
@@ -70,7 +76,7 @@ type WhatsApp struct {
 	Language  string  `yaml:"language" help:"Language of the templates of tenants that have none of their own. Default es_AR."`
 	BaseURL   string  `yaml:"base_url" help:"The API's address with its version."`
 	Templates Path    `yaml:"templates" help:"Folder with lists of parameters (docs/templates.md). Default the elements of the message's data."`
-	Lookup    *Lookup `yaml:"credentials" help:"Query for a tenant's credentials, in place of those given here."`
+	Lookup    *Lookup `yaml:"credentials" help:"Query for the credentials of those that are not in tenants, with columns as below."`
 }
 
 // KapsoNumber is what a tenant sends with through Kapso.
@@ -83,7 +89,7 @@ type KapsoNumber struct {
 type Kapso struct {
 	WhatsApp
 	KapsoNumber
-	Tenants map[string]KapsoTenant `yaml:"tenants" help:"Credentials of single tenants; others have those above."`
+	Tenants map[string]KapsoTenant `yaml:"tenants" help:"Credentials of single tenants. What one lacks, and tenants that are not here, have what stands beside this."`
 }
 
 // KapsoTenant is a tenant's number and the language of its templates.
@@ -102,7 +108,7 @@ type MetaNumber struct {
 type Meta struct {
 	WhatsApp
 	MetaNumber
-	Tenants map[string]MetaTenant `yaml:"tenants" help:"Credentials of single tenants; others have those above."`
+	Tenants map[string]MetaTenant `yaml:"tenants" help:"Credentials of single tenants. What one lacks, and tenants that are not here, have what stands beside this."`
 }
 
 // MetaTenant is a tenant's number and the language of its templates.
@@ -122,7 +128,7 @@ type Endpoint struct {
 type Webhook struct {
 	Endpoint
 	Tenants     map[string]Endpoint `yaml:"tenants" help:"Endpoints of single tenants; others have the one above."`
-	Lookup      *Lookup             `yaml:"credentials" help:"Query for a tenant's url and secrets (text[]), in place of those given here."`
+	Lookup      *WebhookLookup      `yaml:"credentials" help:"Query for the url and secrets (text[]) of those that are not in tenants."`
 	Allow       []netip.Prefix      `yaml:"allow" help:"Networks that may be called though they are not public."`
 	Ports       []uint16            `yaml:"ports" help:"Ports besides 443, and 80 with allow_http."`
 	AllowHTTP   bool                `yaml:"allow_http" help:"Allow addresses with http. Default false."`

@@ -33,16 +33,23 @@ type DSN string
 // Format writes d without passwords, whatever the verb.
 func (d DSN) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, d.masked()) }
 
-// passwords are the pairs of a keyword/value string that hold one.
-var passwords = regexp.MustCompile(`\b((?:ssl)?password)\s*=\s*(?:'(?:[^'\\]|\\.)*'|\S+)`)
+var (
+	// pairs is how a keyword/value string begins.
+	pairs = regexp.MustCompile(`^\s*\w+\s*=`)
+	// passwords are the pairs that hold one.
+	passwords = regexp.MustCompile(`(?i)\b((?:ssl)?password)\s*=\s*(?:'(?:[^'\\]|\\.)*'|(?:[^\s\\]|\\.)+)`)
+)
 
 func (d DSN) masked() string {
 	s := string(d)
-	if !strings.HasPrefix(s, "postgres://") && !strings.HasPrefix(s, "postgresql://") {
+	if pairs.MatchString(s) {
 		return passwords.ReplaceAllString(s, "$1="+mask)
 	}
 	u, err := url.Parse(s)
-	if err != nil {
+	switch {
+	case s == "":
+		return ""
+	case err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql": // the driver takes neither
 		return mask
 	}
 	user := ""
@@ -72,7 +79,8 @@ type Path string
 // Duration is a time.Duration that may also be a number of days: 30d.
 type Duration time.Duration
 
-func (d Duration) std() time.Duration { return time.Duration(d) }
+// Std is d as the library takes it.
+func (d Duration) Std() time.Duration { return time.Duration(d) }
 
 // String is days if it is whole ones, otherwise as time.Duration without zeros at its end.
 func (d Duration) String() string {

@@ -1,0 +1,266 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mafesoftware/outbox-relay/internal/config"
+	"github.com/mafesoftware/outbox-relay/outbox"
+)
+
+// enqueueBatch is how many messages of standard input one statement writes.
+const enqueueBatch = 500
+
+type enqueueCmd struct {
+	jsonFlag
+	Tenant      string            `help:"Whose message it is."`
+	Channel     string            `help:"What sends it."`
+	Destination string            `help:"Address, number or URL."`
+	Template    string            `help:"Its template, or the type of an event."`
+	Data        string            `help:"JSON, default {}."`
+	Key         string            `help:"Idempotency key: enqueueing it again changes nothing."`
+	At          string            `help:"Not before this time: 2026-12-24T18:00:00-03:00, or in 10m, 2h, 30d. Default now." placeholder:"TIME"`
+	MaxAttempts int               `help:"Default 5." placeholder:"N"`
+	OrderingKey string            `help:"Ordering key."`
+	Header      map[string]string `help:"Header that travels with it." placeholder:"NAME=VALUE"`
+}
+
+// Help is what relay enqueue --help says in addition.
+func (*enqueueCmd) Help() string {
+	return `The message is made of the flags. Without them messages are read from standard input, one JSON object a line:
+
+  {"tenant": "3f1b...", "channel": "correo", "destination": "ana@example.com", "template": "bienvenida",
+   "data": {"nombre": "Ana"}, "key": "bienvenida-ana"}
+
+and, where wanted, "scheduled_for": "2026-12-24T18:00:00-03:00", "max_attempts": 10, "ordering_key": "...",
+"headers": {"...": "..."}. All are written or none. Once they are committed their ids are printed, in the same order.`
+}
+
+// line is a message as it stands in a line of JSON, by the names that print has, too.
+type line struct {
+	Tenant       string            `json:"tenant"`
+	Channel      string            `json:"channel"`
+	Destination  string            `json:"destination"`
+	Template     string            `json:"template"`
+	Data         json.RawMessage   `json:"data"`
+	Key          string            `json:"key"`
+	ScheduledFor time.Time         `json:"scheduled_for"`
+	MaxAttempts  int               `json:"max_attempts"`
+	OrderingKey  string            `json:"ordering_key"`
+	Headers      map[string]string `json:"headers"`
+}
+
+// lineKeys are the names of the fields of outbox.Message.
+var lineKeys = map[string]string{
+	"TenantID": "tenant", "Channel": "channel", "Destination": "destination", "Template": "template", "Data": "data", "IdempotencyKey": "key",
+	"ScheduledFor": "scheduled_for", "MaxAttempts": "max_attempts", "OrderingKey": "ordering_key", "Headers": "headers",
+}
+
+// Run enqueues one message of the flags or those of standard input.
+func (c *enqueueCmd) Run(a *app) error {
+	o, err := a.outbox()
+	if err != nil {
+		return err
+	}
+	from := &lines{reader: bufio.NewReader(a.stdin), check: checker(o)}
+	if c.byFlags() {
+		if from, err = c.flags(o); err != nil {
+			return err
+		}
+	} else if isTerminal(a.stdin) {
+		return fmt.Errorf("%w: give the message by flags (relay enqueue --help), or JSON lines on standard input", errUsage)
+	}
+	conn, err := a.conn(o)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(a.ctx))
+	var answers []outbox.Enqueued
+	err = pgx.BeginFunc(a.ctx, conn, func(tx pgx.Tx) (err error) {
+		answers, err = enqueueAll(a.ctx, tx, o.OutboxTable(), from)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.print(a, answers)
+}
+
+func enqueueAll(ctx context.Context, tx pgx.Tx, table outbox.Table, from *lines) (all []outbox.Enqueued, err error) {
+	for {
+		batch, err := from.next(enqueueBatch)
+		if err != nil {
+			return nil, err
+		}
+		if len(batch) == 0 {
+			return all, nil
+		}
+		answers, err := table.EnqueueMany(ctx, tx, batch)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, answers...)
+	}
+}
+
+func (c *enqueueCmd) print(a *app, answers []outbox.Enqueued) error {
+	out := bufio.NewWriter(a.stdout)
+	written := 0
+	for _, answer := range answers {
+		if answer.New {
+			written++
+		}
+		if c.JSON {
+			fmt.Fprintf(out, "{\"id\":%q,\"new\":%t}\n", answer.ID, answer.New)
+		} else {
+			fmt.Fprintln(out, answer.ID)
+		}
+	}
+	if there := len(answers) - written; there > 0 {
+		fmt.Fprintf(a.stderr, "%d written, %d were there already by tenant and key\n", written, there)
+	}
+	return out.Flush()
+}
+
+func (c *enqueueCmd) byFlags() bool {
+	return c.Tenant+c.Channel+c.Destination+c.Template+c.Data+c.Key+c.At+c.OrderingKey != "" || c.MaxAttempts != 0 || len(c.Header) > 0
+}
+
+// flags is the one message of the flags, as if it were a line.
+func (c *enqueueCmd) flags(o config.Outbox) (*lines, error) {
+	l := line{Tenant: c.Tenant, Channel: c.Channel, Destination: c.Destination, Template: c.Template, Key: c.Key,
+		MaxAttempts: c.MaxAttempts, OrderingKey: c.OrderingKey, Headers: c.Header}
+	if c.Data != "" {
+		l.Data = json.RawMessage(c.Data)
+	}
+	var err error
+	if l.ScheduledFor, err = moment(c.At, time.Now()); err != nil {
+		return nil, fmt.Errorf("%w: --at %w", errUsage, err)
+	}
+	text, err := json.Marshal(l)
+	if err != nil {
+		return nil, fmt.Errorf("%w: --data must be JSON, such as '{\"nombre\": \"Ana\"}'", errUsage)
+	}
+	return &lines{reader: bufio.NewReader(bytes.NewReader(text)), check: checker(o), flags: true}, nil
+}
+
+// moment is a time, or a wait from now.
+func moment(s string, now time.Time) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
+	var wait config.Duration
+	if err := wait.UnmarshalText([]byte(s)); err == nil {
+		return now.Add(wait.Std()), nil
+	}
+	at, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("must be a time such as 2026-12-24T18:00:00-03:00, or a wait such as 10m, 2h or 30d, got %q", s)
+	}
+	return at, nil
+}
+
+// lines reads messages.
+type lines struct {
+	reader *bufio.Reader
+	check  func(outbox.Message) error
+	flags  bool // there is one line, which is made of flags
+	n      int
+}
+
+// next reads up to max messages. None are left when it gives none.
+func (l *lines) next(max int) (batch []outbox.Message, err error) {
+	for len(batch) < max {
+		text, err := l.reader.ReadBytes('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, fmt.Errorf("read standard input: %w", err)
+		}
+		l.n++
+		if text := bytes.TrimSpace(text); len(text) > 0 {
+			m, err := l.parse(text)
+			if err != nil {
+				return nil, err
+			}
+			batch = append(batch, m)
+		}
+		if err != nil {
+			break
+		}
+	}
+	return batch, nil
+}
+
+func (l *lines) parse(text []byte) (outbox.Message, error) {
+	var read line
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&read); err != nil {
+		return outbox.Message{}, fmt.Errorf("%w: %s%s", errUsage, l.place(), jsonFault(err))
+	}
+	if decoder.More() {
+		return outbox.Message{}, fmt.Errorf("%w: %shas more than one JSON object: write one a line", errUsage, l.place())
+	}
+	m := outbox.Message{TenantID: read.Tenant, Channel: read.Channel, Destination: read.Destination, Template: read.Template, IdempotencyKey: read.Key,
+		ScheduledFor: read.ScheduledFor, MaxAttempts: read.MaxAttempts, OrderingKey: read.OrderingKey, Headers: read.Headers}
+	if read.Data != nil {
+		m.Data = read.Data
+	}
+	err := l.check(m)
+	var wrong *outbox.OptionError
+	if errors.As(err, &wrong) {
+		key := lineKeys[strings.TrimPrefix(wrong.Field, "Message.")]
+		if l.flags {
+			key = "--" + strings.ReplaceAll(key, "_", "-")
+		}
+		return m, fmt.Errorf("%w: %s%s %s", errUsage, l.place(), key, wrong.Reason)
+	}
+	return m, err
+}
+
+func (l *lines) place() string {
+	if l.flags {
+		return ""
+	}
+	return fmt.Sprintf("line %d: ", l.n)
+}
+
+// jsonFault is what is wrong with a line, without what stands in it: a recipient, for one.
+func jsonFault(err error) string {
+	var wrongType *json.UnmarshalTypeError
+	field, unknown := strings.CutPrefix(err.Error(), "json: unknown field ")
+	switch {
+	case errors.As(err, &wrongType) && wrongType.Field != "":
+		return wrongType.Field + " has the wrong type: see relay enqueue --help"
+	case unknown:
+		return "unknown key " + field + ": see relay enqueue --help"
+	}
+	return "must be one JSON object in one line: see relay enqueue --help"
+}
+
+// checker finds what is wrong with a message before anything is written. A channel that the configuration does not have
+// would be discarded by its relay.
+func checker(o config.Outbox) func(outbox.Message) error {
+	table := o.OutboxTable()
+	return func(m outbox.Message) error {
+		if err := table.Check(m); err != nil {
+			return err
+		}
+		_, known := o.Channels[m.Channel]
+		if !known && len(o.Channels) > 0 && !o.RelayOptions().LeaveUnknownChannels {
+			names := strings.Join(slices.Sorted(maps.Keys(o.Channels)), ", ")
+			return &outbox.OptionError{Field: "Message.Channel", Reason: fmt.Sprintf("must be one that the configuration has (%s), got %q", names, m.Channel)}
+		}
+		return nil
+	}
+}
