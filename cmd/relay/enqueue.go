@@ -53,7 +53,7 @@ type line struct {
 	Channel      string            `json:"channel"`
 	Destination  string            `json:"destination"`
 	Template     string            `json:"template"`
-	Data         json.RawMessage   `json:"data"`
+	Data         json.RawMessage   `json:"data,omitempty"`
 	Key          string            `json:"key"`
 	ScheduledFor time.Time         `json:"scheduled_for"`
 	MaxAttempts  int               `json:"max_attempts"`
@@ -81,13 +81,13 @@ func (c *enqueueCmd) Run(a *app) error {
 	} else if isTerminal(a.stdin) {
 		return fmt.Errorf("%w: give the message by flags (relay enqueue --help), or JSON lines on standard input", errUsage)
 	}
-	conn, err := a.conn(o)
+	pool, err := a.pool(o)
 	if err != nil {
 		return err
 	}
-	defer conn.Close(context.WithoutCancel(a.ctx))
+	defer pool.Close()
 	var answers []outbox.Enqueued
-	err = pgx.BeginFunc(a.ctx, conn, func(tx pgx.Tx) (err error) {
+	err = pgx.BeginFunc(a.ctx, pool, func(tx pgx.Tx) (err error) {
 		answers, err = enqueueAll(a.ctx, tx, o.OutboxTable(), from)
 		return err
 	})
@@ -213,7 +213,7 @@ func (l *lines) parse(text []byte) (outbox.Message, error) {
 	}
 	m := outbox.Message{TenantID: read.Tenant, Channel: read.Channel, Destination: read.Destination, Template: read.Template, IdempotencyKey: read.Key,
 		ScheduledFor: read.ScheduledFor, MaxAttempts: read.MaxAttempts, OrderingKey: read.OrderingKey, Headers: read.Headers}
-	if read.Data != nil {
+	if len(read.Data) > 0 && string(read.Data) != "null" {
 		m.Data = read.Data
 	}
 	err := l.check(m)

@@ -7,16 +7,14 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/mafesoftware/outbox-relay/outbox"
 )
 
 //go:embed grants.sql
 var grantsSQL string
 
-// preflight finds what would keep this relay from ever sending: a log-in that the server refuses, a right that is missing.
-// A database that is away is no reason, since the relay waits for it.
+// preflight finds what would keep this relay from ever sending: a log-in that the server refuses, a table that does not fit,
+// a right that is missing. A database that is away is no reason, since the relay waits for it.
 func (s *served) preflight(ctx context.Context) error {
 	for channel, c := range s.Channels {
 		if c.Sender == "print" {
@@ -25,21 +23,38 @@ func (s *served) preflight(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	var role string
-	var missing []string
-	table := s.table.WithDefaults()
-	err := s.pool.QueryRow(ctx, grantsSQL, table.Schema, table.Name).Scan(&role, &missing)
+	in, err := s.table.Inspect(ctx, s.pool)
+	if err == nil {
+		if err := in.Fit(); err != nil {
+			return err
+		}
+		err = s.granted(ctx)
+	}
 	state := outbox.SQLState(err)
 	switch {
-	case errors.Is(err, pgx.ErrNoRows): // no table: the relay says what to do
+	case err == nil:
 		return nil
 	case strings.HasPrefix(state, "28"), state == "3D000": // refused by name and password, or there is no such database
 		return fmt.Errorf("connect to %s: %w", s.Database, err)
-	case err != nil:
-		s.options.Log.Warn("database is away, waiting for it", "err", describeDatabase(err))
-		return nil
-	case len(missing) > 0:
-		return fmt.Errorf("the role %s lacks rights on %s: %s", role, s.table, strings.Join(missing, "; "))
+	case errors.Is(err, errGrants):
+		return err
+	}
+	s.options.Log.Warn("database is away, waiting for it", "err", describeDatabase(err))
+	return nil
+}
+
+var errGrants = errors.New("a right is missing")
+
+// granted returns an error that wraps errGrants if the role may not do what a relay does.
+func (s *served) granted(ctx context.Context) error {
+	var role string
+	var missing []string
+	table := s.table.WithDefaults()
+	if err := s.pool.QueryRow(ctx, grantsSQL, table.Schema, table.Name).Scan(&role, &missing); err != nil {
+		return err
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("%w: the role %s needs: %s", errGrants, role, strings.Join(missing, "; "))
 	}
 	return nil
 }

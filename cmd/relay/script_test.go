@@ -2,9 +2,13 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"net/url"
+	"os"
 	"os/exec"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -36,6 +40,14 @@ func (w withServer) Run() int { return pgtest.Run(w.M) }
 //	script FILE           runs the statements of a file
 //	sql STATEMENT...      runs each and prints what it gives, columns with a bar between them
 //	await WANT STATEMENT  runs it until it prints WANT
+//	dsn NAME              has $DATABASE_URL lead to another database of the server
+//	role                  has $DATABASE_URL log in as a new role without rights
+//	logged FILE PATTERN   waits until a file has a match
+//	receiver, mailbox     start a receiver of webhooks at $RECEIVER, whose secret is $SECRET, or a mail server at $MAILBOX
+//	hold, let             have what arrives there wait for its answer, and let it go
+//	received N            waits for N messages there and prints them
+//	signal NAME           sends a signal to what runs in the background
+//	server start          gives the script a database server of its own; server kill, server restart
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
@@ -43,11 +55,14 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
+			env.Values["values"] = map[string]any{"t": env.T()}
 			env.Setenv("DATABASE_URL", pgtest.Database(env.T().(testing.TB)))
+			env.Setenv("SECRET", secret)
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"sql": sqlCommand, "script": scriptCommand, "await": awaitCommand, "exits": exitsCommand,
+			"sql": sqlCommand, "script": scriptCommand, "await": awaitCommand, "exits": exitsCommand, "logged": loggedCommand, "dsn": dsnCommand, "role": roleCommand, "signal": signalCommand, "server": serverCommand,
+			"receiver": receiverCommand, "mailbox": mailboxCommand, "hold": holdCommand, "let": letCommand, "received": receivedCommand,
 		},
 	})
 }
@@ -77,6 +92,44 @@ func awaitCommand(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
+}
+
+func loggedCommand(ts *testscript.TestScript, neg bool, args []string) {
+	pattern := regexp.MustCompile(args[1])
+	deadline := time.Now().Add(patience)
+	for {
+		text, err := os.ReadFile(ts.MkAbs(args[0]))
+		if err == nil && pattern.Match(text) {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("%v in\n%s", err, text)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func dsnCommand(ts *testscript.TestScript, neg bool, args []string) {
+	u, err := url.Parse(ts.Getenv("DATABASE_URL"))
+	ts.Check(err)
+	u.Path = "/" + args[0]
+	ts.Setenv("DATABASE_URL", u.String())
+}
+
+func roleCommand(ts *testscript.TestScript, neg bool, args []string) {
+	owner := ts.Getenv("DATABASE_URL")
+	name := "relay_test_" + strings.ToLower(rand.Text())
+	_, err := ask(ts, "create role "+name+" login password '"+name+"'")
+	ts.Check(err)
+	ts.Defer(func() { // roles belong to the server and outlive the database
+		ts.Setenv("DATABASE_URL", owner)
+		_, err := ask(ts, "drop owned by "+name+"; drop role "+name)
+		ts.Check(err)
+	})
+	u, err := url.Parse(owner)
+	ts.Check(err)
+	u.User = url.UserPassword(name, name)
+	ts.Setenv("DATABASE_URL", u.String())
 }
 
 // ask runs a statement on the script's database.

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -72,11 +73,20 @@ func (c *Config) checkOutbox(o Outbox) (faults []error) {
 	return faults
 }
 
-// Fault says that something is wrong with a key of o, with its line.
+// Fault says that something is wrong with a key of o, with its line. An error about an option of a sender is about the key
+// of that option within it.
 func (c *Config) Fault(o Outbox, key string, err error) error {
+	var wrong *outbox.OptionError
+	if errors.As(err, &wrong) {
+		name := wrong.Field[strings.LastIndexAny(wrong.Field, ". ")+1:]
+		return c.fault(join(o.path, join(key, cmp.Or(senderKeys[name], snakeCase(name)))), "%s", wrong.Reason)
+	}
 	reason := strings.TrimPrefix(err.Error(), outbox.ErrInvalidOptions.Error()+": ")
-	return c.fault(join(o.path, key), "%s", strings.ReplaceAll(reason, "\n", "; "))
+	return c.fault(join(o.path, key), "%s", strings.NewReplacer(":\n", ": ", "\n", "; ").Replace(reason))
 }
+
+// senderKeys are those that are called otherwise in the library.
+var senderKeys = map[string]string{"addr": "server", "TTL": "credentials.ttl", "MissingTTL": "credentials.missing_ttl", "Max": "credentials.max"}
 
 func (c *Config) fault(key, format string, args ...any) error {
 	where := c.places.of(key)
@@ -105,7 +115,10 @@ func optionKey(field string) string {
 	return snakeCase(field)
 }
 
+// wordEnd is between the words of a name: PollInterval, MessageIDDomain.
+var wordEnd = regexp.MustCompile(`([a-z])([A-Z])|([A-Z])([A-Z][a-z])`)
+
 // snakeCase makes poll_interval of PollInterval.
 func snakeCase(name string) string {
-	return strings.ToLower(regexp.MustCompile(`([a-z])([A-Z])`).ReplaceAllString(name, "${1}_$2"))
+	return strings.ToLower(wordEnd.ReplaceAllString(name, "${1}${3}_${2}${4}"))
 }

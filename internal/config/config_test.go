@@ -255,3 +255,16 @@ func TestOptionsAreNamedAlikeEverywhere(t *testing.T) {
 		}
 	}
 }
+
+func TestFieldsOfTheLibraryAreKeysOfTheFile(t *testing.T) {
+	t.Parallel()
+	for field, want := range map[string]string{
+		"Table.Name": "table", "Table.TenantColumn": "tenant_column", "Options.PollInterval": "poll_interval", "Options.ListenDSN": "listen_database",
+		"Backoff.Cap": "backoff.cap", `Options.Channels["a.b"].Backoff.Base`: "channels.a.b.backoff.base", `Options.Channels["c"].MaxAttempts`: "channels.c.max_attempts",
+		"MessageIDDomain": "message_id_domain", "AllowHTTP": "allow_http", "TLS": "tls", "CAFile": "ca_file", "apiKey": "api_key", "MissingTTL": "missing_ttl",
+	} {
+		if got := optionKey(field); got != want {
+			t.Errorf("%s: got %s, want %s", field, got, want)
+		}
+	}
+}

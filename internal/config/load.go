@@ -127,6 +127,9 @@ func (c *Config) choose(name string) error {
 		}
 		names = append(names, o.Name)
 	}
+	if len(c.Outboxes) == 1 && c.Outboxes[0].Name == "" {
+		return &Error{Where: "--outbox", Text: fmt.Sprintf("there is no outbox %q: the only one has no name, so leave it out", name)}
+	}
 	return &Error{Where: "--outbox", Text: fmt.Sprintf("there is no outbox %q in the configuration%s", name, suggestion(name, names))}
 }
 
