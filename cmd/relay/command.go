@@ -51,6 +51,15 @@ func command(ctx context.Context, args []string, env func(string) (string, bool)
 }
 
 func (a *app) dispatch(args []string) error {
+	parsed, err := a.parse(args)
+	if err != nil || parsed == nil {
+		return err
+	}
+	return parsed.Run(a)
+}
+
+// parse reads a command line into a command that can be run. It gives none when help was asked for and printed.
+func (a *app) parse(args []string) (*kong.Context, error) {
 	if len(args) == 0 {
 		args = []string{"--help"}
 	} else if args[0] == "help" {
@@ -63,20 +72,20 @@ func (a *app) dispatch(args []string) error {
 	parser, err := kong.New(&grammar, kong.Name("relay"), kong.Description(description), kong.Writers(a.stdout, a.stderr),
 		kong.Exit(func(int) { helped = true }), kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	a.grammar = parser.Model.Node
 	parsed, err := parser.Parse(args)
 	if helped {
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %w; see relay help", errUsage, err)
+		return nil, fmt.Errorf("%w: %w; see relay help", errUsage, err)
 	}
 	a.source = config.Source{File: grammar.File, Outbox: grammar.Outbox, Flags: map[string]string{}, Env: a.env}
 	tableFlags.read(a.source.Flags)
 	relayFlags.read(a.source.Flags)
-	return parsed.Run(a)
+	return parsed, nil
 }
 
 // errUsage is wrapped by errors of the command line.

@@ -1,7 +1,9 @@
 package config
 
 import (
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -86,4 +88,30 @@ func find(v reflect.Value, key string) reflect.Value {
 		return found
 	}
 	return reflect.Value{}
+}
+
+// Keys are the names of all keys of the file.
+func Keys() []string {
+	found := map[string]bool{}
+	types := []reflect.Type{reflect.TypeFor[Config](), reflect.TypeFor[Channel]()}
+	for _, make := range senders {
+		types = append(types, reflect.TypeOf(make()))
+	}
+	for _, t := range types {
+		gatherKeys(t, found)
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+func gatherKeys(t reflect.Type, found map[string]bool) {
+	switch {
+	case isScalar(t):
+	case t.Kind() == reflect.Struct:
+		for _, f := range fields(t) {
+			found[f.key] = true
+			gatherKeys(f.typ, found)
+		}
+	case t.Kind() != reflect.Interface:
+		gatherKeys(t.Elem(), found)
+	}
 }
