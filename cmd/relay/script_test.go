@@ -41,7 +41,7 @@ func (w withServer) Run() int { return pgtest.Run(w.M) }
 //	sql STATEMENT...      runs each and prints what it gives, columns with a bar between them
 //	await WANT STATEMENT  runs it until it prints WANT
 //	dsn NAME              has $DATABASE_URL lead to another database of the server
-//	role                  has $DATABASE_URL log in as a new role without rights
+//	role                  has $DATABASE_URL log in as a new role without rights, $ROLE
 //	logged FILE PATTERN   waits until a file has a match
 //	receiver, mailbox     start a receiver of webhooks at $RECEIVER, whose secret is $SECRET, or a mail server at $MAILBOX
 //	hold, let             have what arrives there wait for its answer, and let it go
@@ -129,6 +129,7 @@ func roleCommand(ts *testscript.TestScript, neg bool, args []string) {
 	u, err := url.Parse(owner)
 	ts.Check(err)
 	u.User = url.UserPassword(name, name)
+	ts.Setenv("ROLE", name)
 	ts.Setenv("DATABASE_URL", u.String())
 }
 

@@ -23,7 +23,11 @@ type decoder struct {
 	anchors map[string]ast.Node
 	places  places
 	faults  []error
+	aliases int // followed so far
 }
+
+// maxAliases is far more than a file needs. An alias within its own anchor, or anchors that multiply each other, take more.
+const maxAliases = 10_000
 
 // entry is a key of a mapping and its value.
 type entry struct {
@@ -196,6 +200,9 @@ func (d *decoder) list(key string, n ast.Node, v reflect.Value) {
 
 // entries are the keys of a mapping, those of a merge key (<<: *base) first, as far as the mapping has not its own.
 func (d *decoder) entries(key string, n ast.Node) ([]entry, bool) {
+	if n == nil {
+		return nil, false
+	}
 	mapping, ok := n.(ast.MapNode)
 	if !ok {
 		d.fault(key, line(n), "must be keys and values, not a %s", kindOf(n))
@@ -224,28 +231,40 @@ func (d *decoder) entries(key string, n ast.Node) ([]entry, bool) {
 	return append(merged, own...), true
 }
 
-// resolve follows aliases and drops anchors and tags. It gives nil for an alias without an anchor.
+// resolve follows aliases and drops anchors and tags. It gives nil for an alias that leads nowhere.
 func (d *decoder) resolve(key string, n ast.Node) ast.Node {
-	for depth := 0; depth < 20; depth++ { // an alias within its own anchor would go round for ever
+	for {
 		switch at := n.(type) {
 		case *ast.AnchorNode:
 			n = at.Value
 		case *ast.TagNode:
 			n = at.Value
 		case *ast.AliasNode:
-			name := at.Value.GetToken().Value
-			target, ok := d.anchors[name]
-			if !ok {
-				d.fault(key, line(at), "there is no anchor &%s", name)
+			if n = d.anchor(key, at); n == nil {
 				return nil
 			}
-			n = target
 		default:
 			return n
 		}
 	}
-	d.fault(key, line(n), "its alias leads back to itself")
-	return nil
+}
+
+// anchor is what an alias stands for, or nil.
+func (d *decoder) anchor(key string, alias *ast.AliasNode) ast.Node {
+	d.aliases++
+	if d.aliases == maxAliases {
+		d.fault(key, line(alias), "has too many aliases, or one within its own anchor")
+	}
+	if d.aliases >= maxAliases {
+		return nil
+	}
+	name := alias.Value.GetToken().Value
+	target, ok := d.anchors[name]
+	if !ok {
+		d.fault(key, line(alias), "there is no anchor &%s", name)
+		return nil
+	}
+	return target
 }
 
 // anchorsOf finds the anchors of a tree.
