@@ -20,7 +20,7 @@ import (
 )
 
 type runCmd struct {
-	Print []string `help:"Print the messages of these channels, mark them as sent and leave all others alone: for trying things out, never for a table that another relay serves." placeholder:"CHANNEL,..."`
+	Print []string `help:"Print the messages of these channels, mark them as sent and leave all others alone: for trying things out, never for a table that another relay serves." placeholder:"CHANNEL"`
 	kong.Plugins
 }
 
@@ -141,7 +141,7 @@ func (a *app) logger(l config.Log) (*slog.Logger, error) {
 	if l.Level != "" {
 		var level slog.Level
 		if err := level.UnmarshalText([]byte(l.Level)); err != nil {
-			return nil, errors.Join(errUsage, err)
+			return nil, err
 		}
 		opts.Level = level
 	}

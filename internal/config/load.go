@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 
@@ -84,7 +85,7 @@ func parse(file string, content []byte, env func(string) (string, bool)) (*Confi
 		return nil, syntaxError(file, err)
 	}
 	c := &Config{places: places{"": file}}
-	d := &decoder{scalars: scalars{dir(file)}, file: file, env: env, anchors: anchorsOf{}, places: c.places}
+	d := &decoder{scalars: scalars{filepath.Dir(file)}, file: file, env: env, anchors: anchorsOf{}, places: c.places}
 	if len(tree.Docs) > 1 {
 		return nil, &Error{Where: file, Text: "has several documents (---): only one is allowed"}
 	}
