@@ -2,7 +2,6 @@ package outbox
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -31,19 +30,28 @@ func (b Backoff) factor() float64     { return cmp.Or(b.Factor, 2) }
 func (b Backoff) cap() time.Duration  { return cmp.Or(b.Cap, max(time.Hour, b.base())) }
 func (b Backoff) jitter() float64     { return max(0, cmp.Or(b.Jitter, 0.2)) }
 
+// WithDefaults is b with its defaults in place of zeros.
+func (b Backoff) WithDefaults() Backoff {
+	b.Base, b.Factor, b.Cap = b.base(), b.factor(), b.cap()
+	if b.Jitter == 0 { // negative stays: it means none
+		b.Jitter = b.jitter()
+	}
+	return b
+}
+
 // Validate returns an error that wraps ErrInvalidOptions and names the field that is out of bounds.
 func (b Backoff) Validate() error {
 	switch {
 	case len(b.Schedule) > 0 && slices.Min(b.Schedule) < 0:
-		return fmt.Errorf("%w: Backoff.Schedule must not have negative waits, got %v", ErrInvalidOptions, slices.Min(b.Schedule))
+		return invalidField("Backoff.Schedule", "must not have negative waits, got %v", slices.Min(b.Schedule))
 	case b.Base < 0:
-		return fmt.Errorf("%w: Backoff.Base must not be negative, got %v", ErrInvalidOptions, b.Base)
+		return invalidField("Backoff.Base", "must not be negative, got %v", b.Base)
 	case math.IsNaN(b.Factor) || b.factor() < 1:
-		return fmt.Errorf("%w: Backoff.Factor must be at least 1, got %v", ErrInvalidOptions, b.Factor)
+		return invalidField("Backoff.Factor", "must be at least 1, got %v", b.Factor)
 	case b.cap() < b.base():
-		return fmt.Errorf("%w: Backoff.Cap must be at least Base (%v), got %v", ErrInvalidOptions, b.base(), b.Cap)
+		return invalidField("Backoff.Cap", "must be at least Base (%v), got %v", b.base(), b.Cap)
 	case math.IsNaN(b.Jitter) || b.Jitter > 1:
-		return fmt.Errorf("%w: Backoff.Jitter must be at most 1, got %v", ErrInvalidOptions, b.Jitter)
+		return invalidField("Backoff.Jitter", "must be at most 1, got %v", b.Jitter)
 	}
 	return nil
 }

@@ -1,6 +1,9 @@
 package outbox
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 var (
 	// ErrInvalidOptions is wrapped by every error that a wrong argument, field or option causes. The message names the
@@ -19,3 +22,20 @@ var (
 	// The message says which, and the command that mends it.
 	ErrSchema = errors.New("the outbox table does not fit")
 )
+
+// OptionError names the field that is out of its bounds. It wraps ErrInvalidOptions. Errors about a field of this package's
+// structs and of relay.Options are of this type.
+type OptionError struct {
+	Field  string // Options.Batch
+	Reason string // must be at least 1, got -1
+}
+
+func (e *OptionError) Error() string {
+	return fmt.Sprintf("%v: %s %s", ErrInvalidOptions, e.Field, e.Reason)
+}
+
+func (e *OptionError) Unwrap() error { return ErrInvalidOptions }
+
+func invalidField(field, format string, args ...any) error {
+	return &OptionError{field, fmt.Sprintf(format, args...)}
+}

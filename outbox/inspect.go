@@ -42,7 +42,7 @@ func (t Table) Inspect(ctx context.Context, db DB) (Inspection, error) {
 	if err := t.Validate(); err != nil {
 		return Inspection{}, err
 	}
-	t = t.withDefaults()
+	t = t.WithDefaults()
 	in := Inspection{Table: t, Trigger: TriggerMissing}
 	var enabled, source *string
 	err := db.QueryRow(ctx, inspectSQL, t.Schema, t.Name, t.dueIndex(), triggerName, t.TenantColumn).

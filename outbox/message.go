@@ -84,8 +84,17 @@ func (m Message) row(t Table) (row, error) {
 	return r, nil
 }
 
+// Check says why Enqueue would refuse m, without a database.
+func (t Table) Check(m Message) error {
+	if err := t.Validate(); err != nil {
+		return err
+	}
+	_, err := m.row(t)
+	return err
+}
+
 func (m Message) validate(t Table) error {
-	if t.withDefaults().TenantType == TenantUUID {
+	if t.WithDefaults().TenantType == TenantUUID {
 		// Only the form with hyphens: uuid.Parse also takes URNs and braces, which would be stored as something else.
 		if _, err := uuid.Parse(m.TenantID); err != nil || len(m.TenantID) != 36 {
 			return invalid("TenantID", "must be a UUID of 36 characters, since the tenant column is one")
@@ -140,5 +149,5 @@ func checkText(field, value string, max int) error {
 func storable(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
 
 func invalid(field, bound string) error {
-	return fmt.Errorf("%w: Message.%s %s", ErrInvalidOptions, field, bound)
+	return &OptionError{"Message." + field, bound}
 }

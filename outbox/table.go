@@ -34,7 +34,8 @@ type Table struct {
 	TenantType TenantType
 }
 
-func (t Table) withDefaults() Table {
+// WithDefaults is t with its defaults in place of empty names.
+func (t Table) WithDefaults() Table {
 	if t.Schema == "" {
 		t.Schema = "public"
 	}
@@ -61,26 +62,26 @@ var contractColumns = map[string]string{
 
 // Validate returns an error that wraps ErrInvalidOptions when a name cannot exist in Postgres.
 func (t Table) Validate() error {
-	t = t.withDefaults()
+	t = t.WithDefaults()
 	for _, f := range []struct{ field, value string }{
 		{"Schema", t.Schema}, {"Name", t.Name}, {"TenantColumn", t.TenantColumn},
 	} {
 		if len(f.value) > 63 || strings.ContainsRune(f.value, 0) || !utf8.ValidString(f.value) {
-			return fmt.Errorf("%w: Table.%s must be a Postgres identifier of 1 to 63 bytes, got %q", ErrInvalidOptions, f.field, f.value)
+			return invalidField("Table."+f.field, "must be a Postgres identifier of 1 to 63 bytes, got %q", f.value)
 		}
 	}
 	if _, taken := contractColumns[t.TenantColumn]; taken || t.TenantColumn == "clave_orden" || t.TenantColumn == "cabeceras" {
-		return fmt.Errorf("%w: Table.TenantColumn must not be %q, which is another column of the outbox", ErrInvalidOptions, t.TenantColumn)
+		return invalidField("Table.TenantColumn", "must not be %q, which is another column of the outbox", t.TenantColumn)
 	}
 	if t.TenantType != TenantUUID && t.TenantType != TenantText {
-		return fmt.Errorf("%w: Table.TenantType must be uuid or text, got %q", ErrInvalidOptions, t.TenantType)
+		return invalidField("Table.TenantType", "must be uuid or text, got %q", t.TenantType)
 	}
 	return nil
 }
 
 // String is the quoted, schema-qualified name.
 func (t Table) String() string {
-	t = t.withDefaults()
+	t = t.WithDefaults()
 	return pgx.Identifier{t.Schema, t.Name}.Sanitize()
 }
 
@@ -111,7 +112,7 @@ func (t Table) lock(class int32) Lock {
 }
 
 func (t Table) sum() [sha256.Size]byte {
-	t = t.withDefaults()
+	t = t.WithDefaults()
 	return sha256.Sum256([]byte(t.Schema + "\x00" + t.Name))
 }
 
@@ -130,7 +131,7 @@ const due = `(case estado when 'pendiente' then greatest(programado_para, proxim
 
 // Names are the identifiers and expressions with which sql.Fill completes this outbox's statements.
 func (t Table) Names() sql.Names {
-	t = t.withDefaults()
+	t = t.WithDefaults()
 	in := func(name string) string { return pgx.Identifier{t.Schema, name}.Sanitize() }
 	quote := func(name string) string { return pgx.Identifier{name}.Sanitize() }
 	return sql.Names{
@@ -157,4 +158,4 @@ const triggerName = "zz_outbox_wake"
 func (t Table) dueIndex() string { return "outbox_due_" + t.hash() }
 
 // SchemaName is the schema, public by default.
-func (t Table) SchemaName() string { return t.withDefaults().Schema }
+func (t Table) SchemaName() string { return t.WithDefaults().Schema }

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -70,6 +71,22 @@ type ChannelOptions struct {
 	MaxAttempts int
 }
 
+// WithDefaults is o with its defaults in place of zeros, also those of Channels. Observer and Log stay as they are.
+func (o Options) WithDefaults() Options {
+	o.Batch, o.Concurrency, o.Lease, o.Timeout = o.batch(), o.concurrency(), o.lease(), o.timeout()
+	o.PollInterval, o.ProbeInterval = o.pollInterval(), o.probeInterval()
+	o.Backoff = o.Backoff.WithDefaults()
+	channels := make(map[string]ChannelOptions, len(o.Channels))
+	for name := range o.Channels {
+		policy := o.policy(name)
+		backoff := policy.Backoff.WithDefaults()
+		policy.Backoff = &backoff
+		channels[name] = policy
+	}
+	o.Channels = channels
+	return o
+}
+
 // policy is a channel's options with every field set but, perhaps, MaxAttempts.
 func (o Options) policy(channel string) ChannelOptions {
 	c := o.Channels[channel]
@@ -96,7 +113,7 @@ func (o Options) log() *slog.Logger {
 // Validate returns an error that wraps outbox.ErrInvalidOptions and names the field and its bound.
 func (o Options) Validate() error {
 	invalid := func(field, bound string, got any) error {
-		return fmt.Errorf("%w: Options.%s must be %s, got %v", outbox.ErrInvalidOptions, field, bound, got)
+		return &outbox.OptionError{Field: "Options." + field, Reason: fmt.Sprintf("must be %s, got %v", bound, got)}
 	}
 	switch {
 	case o.batch() < 1:
@@ -117,20 +134,24 @@ func (o Options) Validate() error {
 	if o.ListenDSN != "" {
 		if _, err := pgx.ParseConfig(o.ListenDSN); err != nil {
 			// Without the cause: it quotes the string, which may hold a password.
-			return fmt.Errorf("%w: Options.ListenDSN is not a Postgres connection string or URL", outbox.ErrInvalidOptions)
+			return &outbox.OptionError{Field: "Options.ListenDSN", Reason: "must be a Postgres connection string or URL"}
 		}
+	}
+	if err := o.Backoff.Validate(); err != nil {
+		return err
 	}
 	for channel := range o.Channels {
 		if err := o.validateChannel(channel); err != nil {
 			return err
 		}
 	}
-	return o.Backoff.Validate()
+	return nil
 }
 
 func (o Options) validateChannel(channel string) error {
-	invalid := func(field, bound string, got any) error {
-		return fmt.Errorf("%w: Options.Channels[%q].%s must be %s, got %v", outbox.ErrInvalidOptions, channel, field, bound, got)
+	field := func(name string) string { return fmt.Sprintf("Options.Channels[%q].%s", channel, name) }
+	invalid := func(name, bound string, got any) error {
+		return &outbox.OptionError{Field: field(name), Reason: fmt.Sprintf("must be %s, got %v", bound, got)}
 	}
 	switch c := o.policy(channel); {
 	case c.Concurrency < 1:
@@ -141,9 +162,12 @@ func (o Options) validateChannel(channel string) error {
 		return invalid("Timeout", fmt.Sprintf("at most half the lease (%v)", o.lease()/2), c.Timeout)
 	case c.MaxAttempts < 0:
 		return invalid("MaxAttempts", "at least 1", c.MaxAttempts)
-	default:
-		return c.Backoff.Validate()
 	}
+	var wrong *outbox.OptionError
+	if errors.As(o.policy(channel).Backoff.Validate(), &wrong) {
+		return &outbox.OptionError{Field: field(wrong.Field), Reason: wrong.Reason}
+	}
+	return nil
 }
 
 // warnings say what is allowed and unwise.

@@ -2,6 +2,7 @@ package relay_test
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -125,5 +126,42 @@ func TestALeaseTooShortForItsBatchIsAWarning(t *testing.T) {
 		if slices.ContainsFunc(log.lines(), func(line string) bool { return strings.Contains(line, "shorter") }) {
 			t.Errorf("%s: the warning was logged, too: %q", test.name, log.lines())
 		}
+	}
+}
+
+func TestWrongOptionOfAChannelIsNamedInFull(t *testing.T) {
+	t.Parallel()
+	for want, opts := range map[string]relay.ChannelOptions{
+		`Options.Channels["webhook"].Concurrency`:  {Concurrency: -1},
+		`Options.Channels["webhook"].Backoff.Base`: {Backoff: &outbox.Backoff{Base: -1}},
+	} {
+		err := relay.Options{Channels: map[string]relay.ChannelOptions{"webhook": opts}}.Validate()
+		var wrong *outbox.OptionError
+		if !errors.As(err, &wrong) || wrong.Field != want || !errors.Is(err, outbox.ErrInvalidOptions) {
+			t.Errorf("got %v, want an OptionError of %s", err, want)
+		}
+	}
+}
+
+func TestWithDefaultsSaysWhatZeroMeans(t *testing.T) {
+	t.Parallel()
+	opts := relay.Options{
+		Lease: time.Minute, Backoff: outbox.Backoff{Base: 2 * time.Hour, Jitter: -1},
+		Channels: map[string]relay.ChannelOptions{"correo": {Concurrency: 2, Backoff: &outbox.Backoff{}}, "webhook": {Timeout: time.Second}},
+	}.WithDefaults()
+	usual := outbox.Backoff{Base: 30 * time.Second, Factor: 2, Cap: time.Hour, Jitter: 0.2}
+	rare := outbox.Backoff{Base: 2 * time.Hour, Factor: 2, Cap: 2 * time.Hour, Jitter: -1}
+	want := relay.Options{
+		Batch: 20, Concurrency: 5, Lease: time.Minute, Timeout: 30 * time.Second, Backoff: rare, PollInterval: 5 * time.Second, ProbeInterval: 10 * time.Second,
+		Channels: map[string]relay.ChannelOptions{
+			"correo":  {Concurrency: 2, Timeout: 30 * time.Second, Backoff: &usual},
+			"webhook": {Concurrency: 5, Timeout: time.Second, Backoff: &rare},
+		},
+	}
+	if !reflect.DeepEqual(opts, want) {
+		t.Errorf("got %+v, want %+v", opts, want)
+	}
+	if again := opts.WithDefaults(); !reflect.DeepEqual(again, want) {
+		t.Errorf("a second time: got %+v, want %+v", again, want)
 	}
 }

@@ -129,7 +129,7 @@ func TestCommandEndsOnSIGTERMAndLeavesNothingHalfDone(t *testing.T) {
 	path := buildRelay(t)
 	b := newBox(t)
 	b.fill(t, 20_000)
-	cmd := exec.Command(path, "run", "--channels", "webhook")
+	cmd := exec.Command(path, "run", "--print", "webhook")
 	cmd.Env = append(os.Environ(), "DATABASE_URL="+b.dsn)
 	p := start(t, cmd)
 	p.awaitPrinted(t, 200)

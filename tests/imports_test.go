@@ -15,12 +15,14 @@ const module = "github.com/mafesoftware/outbox-relay/"
 // mayImport is the drawing of who may know whom, by folder: a package below a folder of this list follows its nearest
 // entry. Arrows point down only. Tests may import what they like.
 var mayImport = map[string][]string{
-	"cmd/relay":  {"migrate", "relay", "transporte", "notify", "claim", "outbox", "sql"},
+	"cmd/relay":  {"internal/config", "migrate", "relay", "transporte", "notify", "claim", "outbox", "sql"},
 	"examples":   {"migrate", "relay", "transporte", "notify", "claim", "outbox", "sql", "internal/localpg", "examples"},
 	"relay":      {"transporte", "notify", "claim", "outbox"},
 	"claim":      {"outbox", "sql"},
 	"notify":     {"outbox"},
 	"transporte": {"outbox", "transporte", "internal/httpsend", "internal/whatsappcloud"},
+	// The configuration of the command.
+	"internal/config": {"relay", "outbox"},
 	// What senders share and no user may touch.
 	"internal/httpsend":      {"outbox", "transporte", "internal/httpsend"},
 	"internal/whatsappcloud": {"outbox", "transporte", "internal/httpsend"},

@@ -56,8 +56,8 @@ func NewCorreo(
 ) (*Correo, error) {
 	switch {
 	case !validAddress(from):
-		return nil, fmt.Errorf("%w: NewCorreo: from must be one address, such as avisos@club.example or "+
-			`"Club, Social" <avisos@club.example> (a name with a comma or a colon in double quotes)`, outbox.ErrInvalidOptions)
+		return nil, &outbox.OptionError{Field: "NewCorreo: from", Reason: "must be one address, such as avisos@club.example or " +
+			`"Club, Social" <avisos@club.example> (a name with a comma or a colon in double quotes)`}
 	case render == nil:
 		return nil, fmt.Errorf("%w: NewCorreo: render must not be nil", outbox.ErrInvalidOptions)
 	case send == nil:

@@ -3,156 +3,103 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"log/slog"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/alecthomas/kong"
 
-	"github.com/mafesoftware/outbox-relay/migrate"
+	"github.com/mafesoftware/outbox-relay/internal/config"
 	"github.com/mafesoftware/outbox-relay/outbox"
-	"github.com/mafesoftware/outbox-relay/relay"
-	"github.com/mafesoftware/outbox-relay/transporte"
 )
 
-const usage = `relay sends the messages of an outbox table.
+const description = `Sends the messages of outbox tables, builds such tables and looks after them.
 
-  relay migrate [up|down|status|print]   build or update the table; print writes its SQL to standard output
-  relay run                              send until SIGINT or SIGTERM; a second one ends it at once.
-                                         This version prints each message and marks it as sent: it is for trying
-                                         things out, never for a table that another relay serves.
+It reads relay.yaml, or the file that --config or RELAY_CONFIG names. Every option of an outbox is also an environment
+variable (--tenant-column is RELAY_TENANT_COLUMN) and a flag; a flag wins over the environment, and that over the file.
+Without a file there is one outbox, in the database of DATABASE_URL.
 
-The database is the one in DATABASE_URL. Flags, after the command:
-  --schema public   --table outbox   --tenant-column organizacion_id   --tenant-type uuid|text
-  --channels correo,whatsapp,...     (run, required) the channels to print; messages of others are left alone
-`
+Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.`
 
-var errUsage = errors.New("usage")
+// cli is the grammar of the command line.
+type cli struct {
+	File   string `name:"config" help:"Configuration file, also RELAY_CONFIG. Default relay.yaml if there is one." placeholder:"FILE" group:"Configuration"`
+	Outbox string `help:"The outbox that is meant, also RELAY_OUTBOX." placeholder:"NAME" group:"Configuration"`
+	kong.Plugins
 
-// command runs one command line and gives the exit code: 0 done, 1 failed, 2 wrong usage.
-func command(ctx context.Context, args []string, env func(string) string, stdout, stderr io.Writer) int {
-	err := dispatch(ctx, args, env, stdout, stderr)
-	switch {
-	case err == nil:
+	Run        runCmd        `cmd:"" help:"Send messages until SIGINT or SIGTERM; a second one ends it at once."`
+	Migrate    migrateCmd    `cmd:"" help:"Build or update the table."`
+	Enqueue    enqueueCmd    `cmd:"" help:"Write messages to the outbox, in one transaction."`
+	Config     configCmd     `cmd:"" help:"Print or check the configuration."`
+	Completion completionCmd `cmd:"" help:"Print the script by which a shell completes commands and flags."`
+	Complete   completeCmd   `cmd:"" hidden:""`
+	Version    versionCmd    `cmd:"" help:"Print the version."`
+}
+
+// command runs one command line and gives the exit code: 0 done, 1 failed, 2 wrong usage or configuration.
+func command(ctx context.Context, args []string, env func(string) (string, bool), stdin io.Reader, stdout, stderr io.Writer) int {
+	a := &app{ctx: ctx, env: env, stdin: stdin, stdout: stdout, stderr: stderr}
+	err := a.dispatch(args)
+	if err == nil {
 		return 0
-	case errors.Is(err, errUsage), errors.Is(err, outbox.ErrInvalidOptions):
-		fmt.Fprintf(stderr, "relay: %v; see relay help\n", err)
+	}
+	fmt.Fprintf(stderr, "relay: %s\n", describe(err))
+	if wrongUsage(err) {
 		return 2
 	}
-	fmt.Fprintf(stderr, "relay: %v\n", err)
 	return 1
 }
 
-func dispatch(ctx context.Context, args []string, env func(string) string, stdout, stderr io.Writer) error {
+func (a *app) dispatch(args []string) error {
+	parsed, err := a.parse(args)
+	if err != nil || parsed == nil {
+		return err
+	}
+	return parsed.Run(a)
+}
+
+// parse reads a command line into a command that can be run. It gives none when help was asked for and printed.
+func (a *app) parse(args []string) (*kong.Context, error) {
 	if len(args) == 0 {
-		return fmt.Errorf("%w: name a command: migrate or run", errUsage)
+		args = []string{"--help"}
+	} else if args[0] == "help" {
+		args = append(args[1:], "--help")
 	}
-	name, args := args[0], args[1:]
-	action := "up"
-	if name == "migrate" && len(args) > 0 && !strings.HasPrefix(args[0], "-") {
-		action, args = args[0], args[1:]
+	tableFlags, relayFlags := newOptionFlags(isTable), newOptionFlags(isRelay)
+	grammar := cli{Plugins: kong.Plugins{tableFlags.target}}
+	grammar.Run.Plugins = kong.Plugins{relayFlags.target}
+	helped := false
+	parser, err := kong.New(&grammar, kong.Name("relay"), kong.Description(description), kong.Writers(a.stdout, a.stderr),
+		kong.Exit(func(int) { helped = true }), kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}))
+	if err != nil {
+		return nil, err
 	}
-	var table outbox.Table
-	var tenantType, channels string
-	flags := flag.NewFlagSet(name, flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	flags.StringVar(&table.Schema, "schema", "", "")
-	flags.StringVar(&table.Name, "table", "", "")
-	flags.StringVar(&table.TenantColumn, "tenant-column", "", "")
-	flags.StringVar(&tenantType, "tenant-type", "", "")
-	if name == "run" {
-		flags.StringVar(&channels, "channels", "", "")
+	a.grammar = parser.Model.Node
+	parsed, err := parser.Parse(args)
+	if helped {
+		return nil, nil
 	}
-	switch err := flags.Parse(args); {
-	case errors.Is(err, flag.ErrHelp), name == "help", name == "--help", name == "-h":
-		fmt.Fprint(stdout, usage)
-		return nil
-	case err != nil:
-		return fmt.Errorf("%w: %v", errUsage, err)
-	case flags.NArg() > 0:
-		return fmt.Errorf("%w: unexpected %q", errUsage, flags.Arg(0))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w; see relay help", errUsage, err)
 	}
-	table.TenantType = outbox.TenantType(tenantType)
-	if err := table.Validate(); err != nil {
-		return err
-	}
-	switch name {
-	case "migrate":
-		return migrateTable(ctx, action, table, env, stdout)
-	case "run":
-		if channels == "" {
-			return fmt.Errorf("%w: run needs --channels, the channels whose messages are printed and marked as sent", errUsage)
-		}
-		return run(ctx, table, strings.Split(channels, ","), env, stdout, stderr)
-	}
-	return fmt.Errorf("%w: unknown command %q", errUsage, name)
+	a.source = config.Source{File: grammar.File, Outbox: grammar.Outbox, Flags: map[string]string{}, Env: a.env}
+	tableFlags.read(a.source.Flags)
+	relayFlags.read(a.source.Flags)
+	return parsed, nil
 }
 
-func databaseURL(env func(string) string) (string, error) {
-	if dsn := env("DATABASE_URL"); dsn != "" {
-		return dsn, nil
-	}
-	return "", errors.New("DATABASE_URL is not set: give the connection string of the database, such as postgres://user@host/database")
+// errUsage is wrapped by errors of the command line.
+var errUsage = errors.New("wrong usage")
+
+func wrongUsage(err error) bool {
+	return errors.Is(err, errUsage) || errors.Is(err, outbox.ErrInvalidOptions) || len(config.Errors(err)) > 0
 }
 
-func migrateTable(ctx context.Context, action string, table outbox.Table, env func(string) string, stdout io.Writer) error {
-	switch action {
-	case "up", "down", "status":
-	case "print":
-		script, err := migrate.SQL(table)
-		if err != nil {
-			return err
-		}
-		_, err = io.WriteString(stdout, script)
-		return err
-	default:
-		return fmt.Errorf("%w: migrate knows up, down, status and print, not %q", errUsage, action)
+// describe is err in one line that says what to do next.
+func describe(err error) string {
+	if faults := config.Errors(err); len(faults) > 1 {
+		return fmt.Sprintf("%v (and %d more: relay config check shows them)", faults[0], len(faults)-1)
 	}
-	dsn, err := databaseURL(env)
-	if err != nil {
-		return err
-	}
-	conn, err := pgx.Connect(ctx, dsn)
-	if err != nil {
-		return fmt.Errorf("connect to the database in DATABASE_URL: %w", err)
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	switch action {
-	case "up":
-		err = migrate.Up(ctx, conn, table)
-	case "down":
-		err = migrate.Down(ctx, conn, table)
-	}
-	if err != nil {
-		return err
-	}
-	version, newest, err := migrate.Status(ctx, conn, table)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(stdout, "%s is at version %d of %d\n", table, version, newest)
-	return nil
-}
-
-func run(ctx context.Context, table outbox.Table, channels []string, env func(string) string, stdout, stderr io.Writer) error {
-	dsn, err := databaseURL(env)
-	if err != nil {
-		return err
-	}
-	pool, err := pgxpool.New(ctx, dsn)
-	if err != nil {
-		return fmt.Errorf("DATABASE_URL: %w", err)
-	}
-	defer pool.Close()
-	senders := relay.Senders{}
-	for _, channel := range channels {
-		senders[strings.TrimSpace(channel)] = transporte.Print(stdout)
-	}
-	return relay.Run(ctx, pool, table, senders, relay.Options{
-		LeaveUnknownChannels: true, // printing must not discard what a real relay could send
-		Log:                  slog.New(slog.NewTextHandler(stderr, nil)),
-	})
+	text := strings.TrimPrefix(err.Error(), errUsage.Error()+": ")
+	return strings.NewReplacer("\n\t", " ", "\n", "; ").Replace(strings.TrimSpace(text))
 }

@@ -1,4 +1,4 @@
-// Command relay sends the messages of an outbox table, and builds such tables.
+// Command relay sends the messages of outbox tables, builds such tables and looks after them. relay help says how.
 package main
 
 import (
@@ -9,7 +9,19 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // the second signal ends the process at once
-	os.Exit(command(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
+	os.Exit(command(untilSignal(), os.Args[1:], os.LookupEnv, os.Stdin, os.Stdout, os.Stderr))
+}
+
+// untilSignal is a context that ends with the first signal. From then on a signal ends the process at once: the handler is
+// taken away before the context ends, or a second signal that follows closely would be swallowed.
+func untilSignal() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	first := make(chan os.Signal, 1)
+	signal.Notify(first, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		<-first
+		signal.Stop(first)
+		cancel()
+	}()
+	return ctx
 }

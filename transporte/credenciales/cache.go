@@ -35,7 +35,7 @@ func (o Options) validate() error {
 		ok   bool
 	}{{"TTL", o.ttl() > 0}, {"MissingTTL", o.missingTTL() > 0}, {"Max", o.max() > 0}} {
 		if !field.ok {
-			return fmt.Errorf("%w: credenciales.Options.%s must not be negative", outbox.ErrInvalidOptions, field.name)
+			return &outbox.OptionError{Field: "credenciales.Options." + field.name, Reason: "must not be negative"}
 		}
 	}
 	return nil

@@ -63,7 +63,7 @@ func New(opts Options) (*Provider, error) {
 	}
 	language := cmp.Or(opts.Language, whatsappcloud.DefaultLanguage)
 	if !whatsappcloud.ValidLanguage(language) {
-		return nil, fmt.Errorf("%w: kapso.New: Language must be like es or es_AR", outbox.ErrInvalidOptions)
+		return nil, &outbox.OptionError{Field: "kapso.New: Language", Reason: "must be like es or es_AR"}
 	}
 	return &Provider{httpsend.Client(opts.Client), base, language}, nil
 }

@@ -48,7 +48,7 @@ type Provider struct {
 // no sense give an error that wraps outbox.ErrInvalidOptions.
 func New(apiKey string, opts Options) (*Provider, error) {
 	if !httpsend.Printable(apiKey) {
-		return nil, fmt.Errorf("%w: resend.New: apiKey must be printable ASCII without blanks around it", outbox.ErrInvalidOptions)
+		return nil, &outbox.OptionError{Field: "resend.New: apiKey", Reason: "must be printable ASCII without blanks around it"}
 	}
 	base, err := httpsend.BaseURL(opts.BaseURL, "https://api.resend.com")
 	if err != nil {
@@ -56,7 +56,7 @@ func New(apiKey string, opts Options) (*Provider, error) {
 	}
 	if opts.ReplyTo != "" {
 		if _, err := mail.ParseAddress(opts.ReplyTo); err != nil {
-			return nil, fmt.Errorf("%w: resend.New: ReplyTo must be one address, such as club@club.example", outbox.ErrInvalidOptions)
+			return nil, &outbox.OptionError{Field: "resend.New: ReplyTo", Reason: "must be one address, such as club@club.example"}
 		}
 	}
 	return &Provider{httpsend.Client(opts.Client), base + "/emails", apiKey, opts.ReplyTo}, nil

@@ -104,35 +104,35 @@ func (o Options) dialContext() func(context.Context, string, string) (net.Conn, 
 func (o Options) check() error {
 	switch {
 	case o.TLS < StartTLS || o.TLS > NoTLS:
-		return invalid("TLS must be StartTLS, StartTLSAlways, ImplicitTLS or NoTLS")
+		return invalid("TLS", "must be StartTLS, StartTLSAlways, ImplicitTLS or NoTLS")
 	case o.TLS == NoTLS && o.hasCredentials():
-		return invalid("TLS must not be NoTLS when there are a Username, Password or Token: they would travel in the clear")
+		return invalid("TLS", "must not be NoTLS when there are a Username, Password or Token: they would travel in the clear")
 	case o.Auth < AnyAuth || o.Auth > ScramSHA256:
-		return invalid("Auth must be AnyAuth or ScramSHA256")
+		return invalid("Auth", "must be AnyAuth or ScramSHA256")
 	case o.Token != nil && (o.Username == "" || o.Password != "" || o.Auth != AnyAuth):
-		return invalid("Token must come with a Username, and without Password and Auth")
+		return invalid("Token", "must come with a Username, and without Password and Auth")
 	case o.Token == nil && (o.Username == "") != (o.Password == ""):
-		return invalid("Username and Password must both be given, or neither")
+		return invalid("Username", "and Password must both be given, or neither")
 	case strings.ContainsFunc(o.Username+o.Password, unicode.IsControl):
-		return invalid("Username and Password must not contain control characters, such as a line break at the end")
+		return invalid("Username", "and Password must not contain control characters, such as a line break at the end")
 	case o.maxConnections() < 1 || o.maxConnections() > 100:
-		return invalid("MaxConnections must be 1 to 100")
+		return invalid("MaxConnections", "must be 1 to 100")
 	case o.idleTimeout() < time.Millisecond:
-		return invalid("IdleTimeout must be at least 1 ms")
+		return invalid("IdleTimeout", "must be at least 1 ms")
 	case o.maxMessages() < 1:
-		return invalid("MaxMessages must be at least 1")
+		return invalid("MaxMessages", "must be at least 1")
 	case o.timeout() < time.Millisecond:
-		return invalid("Timeout must be at least 1 ms")
+		return invalid("Timeout", "must be at least 1 ms")
 	case o.LocalName != "" && !isWord(o.LocalName):
-		return invalid("LocalName must be a host's name, such as relay.club.example")
+		return invalid("LocalName", "must be a host's name, such as relay.club.example")
 	case o.MessageIDDomain != "" && !isDotAtom(o.MessageIDDomain):
-		return invalid("MessageIDDomain must be a domain, such as club.example")
+		return invalid("MessageIDDomain", "must be a domain, such as club.example")
 	case o.IdempotencyHeader != "" && (!isDotAtom(o.IdempotencyHeader) || len(o.IdempotencyHeader) > 64):
-		return invalid("IdempotencyHeader must be a header's name, such as Resend-Idempotency-Key")
+		return invalid("IdempotencyHeader", "must be a header's name, such as Resend-Idempotency-Key")
 	}
 	return nil
 }
 
-func invalid(text string) error {
-	return fmt.Errorf("%w: smtp.New: %s", outbox.ErrInvalidOptions, text)
+func invalid(field, reason string) error {
+	return &outbox.OptionError{Field: "smtp.New: " + field, Reason: reason}
 }

@@ -43,7 +43,7 @@ func (c *Client) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "smtp.Client{%s}",
 func New(addr string, opts Options) (*Client, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil || host == "" || port == "" {
-		return nil, invalid("addr must be host:port, such as smtp.example.com:587")
+		return nil, invalid("addr", "must be host:port, such as smtp.example.com:587")
 	}
 	if err := opts.check(); err != nil {
 		return nil, err

@@ -63,17 +63,17 @@ func (o Options) timeout() time.Duration { return cmp.Or(o.Timeout, 30*time.Seco
 func (o Options) check() error {
 	switch {
 	case o.timeout() < time.Millisecond:
-		return invalid("Timeout must be at least 1 ms")
+		return invalid("Timeout", "must be at least 1 ms")
 	case slices.ContainsFunc(o.Allow, func(p netip.Prefix) bool { return !p.IsValid() || p.Overlaps(loopback4) || p.Overlaps(loopback6) }):
-		return invalid("Allow must hold valid prefixes without loopback, for which there is Development")
+		return invalid("Allow", "must hold valid prefixes without loopback, for which there is Development")
 	case slices.Contains(o.Ports, 0):
-		return invalid("Ports must not contain 0")
+		return invalid("Ports", "must not contain 0")
 	case o.Client != nil && (o.TLSConfig != nil || o.Resolver != nil || len(o.Allow) > 0):
-		return invalid("Client must not come with Allow, TLSConfig or Resolver, which are for our own client")
+		return invalid("Client", "must not come with Allow, TLSConfig or Resolver, which are for our own client")
 	}
 	return nil
 }
 
-func invalid(text string) error {
-	return fmt.Errorf("%w: webhook.New: %s", outbox.ErrInvalidOptions, text)
+func invalid(field, reason string) error {
+	return &outbox.OptionError{Field: "webhook.New: " + field, Reason: reason}
 }

@@ -55,7 +55,7 @@ func New(
 	opts Options,
 ) (*Sender, error) {
 	if find == nil {
-		return nil, invalid("find must not be nil")
+		return nil, invalid("find", "must not be nil")
 	}
 	if err := opts.check(); err != nil {
 		return nil, err

@@ -28,14 +28,17 @@ import (
 var shared *lazyServer
 
 // Main runs a package's tests, stops the server if one was started, and exits.
-func Main(m *testing.M) {
+func Main(m *testing.M) { os.Exit(Run(m)) }
+
+// Run is Main for those who have something to do before they exit with its code.
+func Run(m *testing.M) (code int) {
 	shared = new(lazyServer)
-	code := m.Run()
+	code = m.Run()
 	if err := shared.close(); err != nil {
 		fmt.Fprintln(os.Stderr, "pgtest:", err)
 		code = max(code, 1)
 	}
-	os.Exit(code)
+	return code
 }
 
 // Database gives the DSN of an empty database. After the test it is dropped, with the sessions that are still in it.

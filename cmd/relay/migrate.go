@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mafesoftware/outbox-relay/internal/config"
+	"github.com/mafesoftware/outbox-relay/migrate"
+	"github.com/mafesoftware/outbox-relay/outbox"
+)
+
+type migrateCmd struct {
+	Up     migrateUpCmd     `cmd:"" default:"1" help:"Bring the tables of all outboxes to the newest version. The default."`
+	Down   migrateDownCmd   `cmd:"" help:"Remove what up added to one table; the table with its messages stays."`
+	Status migrateStatusCmd `cmd:"" help:"Print the versions."`
+	Print  migratePrintCmd  `cmd:"" help:"Print the SQL for one table, for another migration tool."`
+}
+
+type migrateUpCmd struct{}
+
+func (*migrateUpCmd) Run(a *app) error { return a.migrate(migrate.Up) }
+
+type migrateStatusCmd struct{}
+
+func (*migrateStatusCmd) Run(a *app) error { return a.migrate(nil) }
+
+type migrateDownCmd struct{}
+
+func (*migrateDownCmd) Run(a *app) error {
+	if _, err := a.outbox(); err != nil { // never all of them by an oversight
+		return err
+	}
+	return a.migrate(migrate.Down)
+}
+
+type migratePrintCmd struct{}
+
+func (*migratePrintCmd) Run(a *app) error {
+	o, err := a.outbox()
+	if err != nil {
+		return err
+	}
+	script, err := migrate.SQL(o.OutboxTable())
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(a.stdout, script)
+	return err
+}
+
+// migrate moves each outbox and prints its version.
+func (a *app) migrate(move func(context.Context, *pgx.Conn, outbox.Table) error) error {
+	c, err := a.config()
+	if err != nil {
+		return err
+	}
+	for _, o := range c.Outboxes {
+		if err := a.migrateOne(o, move); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) migrateOne(o config.Outbox, move func(context.Context, *pgx.Conn, outbox.Table) error) error {
+	conn, err := a.conn(o)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(a.ctx))
+	table := o.OutboxTable()
+	if move != nil {
+		if err := move(a.ctx, conn, table); err != nil {
+			return err
+		}
+	}
+	version, newest, err := migrate.Status(a.ctx, conn, table)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.stdout, "%s is at version %d of %d\n", table, version, newest)
+	return err
+}

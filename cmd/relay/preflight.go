@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/mafesoftware/outbox-relay/outbox"
+)
+
+//go:embed grants.sql
+var grantsSQL string
+
+// preflight finds what would keep this relay from ever sending: a log-in that the server refuses, a table that does not fit,
+// a right that is missing. A database that is away is no reason, since the relay waits for it.
+func (s *served) preflight(ctx context.Context) error {
+	for channel, c := range s.Channels {
+		if c.Sender == "print" {
+			s.options.Log.Warn("messages are printed and marked as sent, nobody gets them", "channel", channel)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	in, err := s.table.Inspect(ctx, s.pool)
+	if err == nil {
+		if err := in.Fit(); err != nil {
+			return err
+		}
+		err = s.granted(ctx)
+	}
+	state := outbox.SQLState(err)
+	switch {
+	case err == nil:
+		return nil
+	case strings.HasPrefix(state, "28"), state == "3D000": // refused by name and password, or there is no such database
+		return fmt.Errorf("connect to %s: %w", s.Database, err)
+	case errors.Is(err, errGrants):
+		return err
+	}
+	s.options.Log.Warn("database is away, waiting for it", "err", describeDatabase(err))
+	return nil
+}
+
+var errGrants = errors.New("a right is missing")
+
+// granted returns an error that wraps errGrants if the role may not do what a relay does.
+func (s *served) granted(ctx context.Context) error {
+	var role string
+	var missing []string
+	table := s.table.WithDefaults()
+	if err := s.pool.QueryRow(ctx, grantsSQL, table.Schema, table.Name).Scan(&role, &missing); err != nil {
+		return err
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("%w: the role %s needs: %s", errGrants, role, strings.Join(missing, "; "))
+	}
+	return nil
+}
+
+// describeDatabase is what a log may hold of an error: of one of the server's only its SQLSTATE, since its text may quote data.
+func describeDatabase(err error) string {
+	if state := outbox.SQLState(err); state != "" {
+		return "SQLSTATE " + state
+	}
+	return describe(err)
+}
