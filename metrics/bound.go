@@ -13,7 +13,7 @@ const other = "other"
 
 // category keeps to those of the contract: a sender may invent more.
 func category(name string) string {
-	if slices.Contains(outbox.TransientCategories(), name) || slices.Contains(outbox.PermanentCategories(), name) {
+	if outbox.Known(name) {
 		return name
 	}
 	return other
