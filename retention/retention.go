@@ -21,12 +21,12 @@ import (
 	"github.com/mafesoftware/outbox-relay/outbox"
 )
 
-// Policy says how long finished messages are kept after they were last touched: at least an hour. The states are enviado,
+// Policy says how long finished messages are kept after they were last touched: at least a minute. The states are enviado,
 // fallido and descartado. Messages of a state that is not there are kept for ever.
 type Policy map[outbox.State]time.Duration
 
-// shortest keeps a slip of the pen from deleting everything.
-const shortest = time.Hour
+// shortest keeps a number without a unit from deleting everything.
+const shortest = time.Minute
 
 // Validate returns an error that wraps outbox.ErrInvalidOptions and names the state and the bound.
 func (p Policy) Validate() error {
