@@ -2,9 +2,11 @@ package metrics
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -13,6 +15,11 @@ import (
 	"github.com/mafesoftware/outbox-relay/outbox"
 	"github.com/mafesoftware/outbox-relay/sql"
 )
+
+// finished is how many messages stand in the way. With ten million the test takes minutes, and also checks the time of a look.
+var finished = flag.Int("metrics.finished", 100_000, "finished messages of the test of a look")
+
+const tenMillion, longestLook = 10_000_000, 100 * time.Millisecond
 
 func TestFinishedMessagesCostALookNothing(t *testing.T) {
 	t.Parallel()
@@ -26,7 +33,7 @@ func TestFinishedMessagesCostALookNothing(t *testing.T) {
 	for _, statement := range []string{
 		"alter table outbox disable trigger user",
 		"vacuum analyze outbox", // statistics of an empty table
-		fmt.Sprintf(insert, "enviado", "-1 day", 100_000),
+		fmt.Sprintf(insert, "enviado", "-1 day", *finished),
 		fmt.Sprintf(insert, "pendiente", "-1 hour", 50),
 		fmt.Sprintf(insert, "pendiente", "1 hour", 50),
 	} {
@@ -58,5 +65,17 @@ func TestFinishedMessagesCostALookNothing(t *testing.T) {
 	}
 	if pages := plans[0].Plan.Hit + plans[0].Plan.Read; pages == 0 || pages > 300 || strings.Contains(string(raw), "Seq Scan") {
 		t.Errorf("the look read %d pages for 100 messages, want at most 300 and no scan of the table: %s", pages, raw)
+	}
+	for range 5 {
+		begun := time.Now()
+		f, err := look(t.Context(), pool, outbox.Table{}, map[string]*channel{"correo": nil, other: nil})
+		if took := time.Since(begun); *finished >= tenMillion && took > longestLook {
+			t.Errorf("a look took %v beside %d finished messages, want at most %v", took, *finished, longestLook)
+		} else {
+			t.Logf("a look took %v beside %d finished messages", took, *finished)
+		}
+		if c := f.channels["correo"]; err != nil || c.backlog[due] != 50 || c.backlog[later] != 50 {
+			t.Errorf("got %+v, %v, want 50 due and 50 later", c, err)
+		}
 	}
 }

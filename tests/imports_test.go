@@ -46,9 +46,9 @@ var mayLog = []string{"cmd", "examples", "relay", "notify", "internal/httpsend/s
 // mustNotCarry is what a program does not get by importing a package: someone who only enqueues wants a driver and
 // nothing else.
 var mustNotCarry = map[string][]string{
-	"outbox":     {"github.com/jackc/tern", "github.com/jackc/pgxlisten", "github.com/testcontainers"},
-	"transporte": {"github.com/jackc/tern", "github.com/jackc/pgxlisten", "github.com/testcontainers"},
-	"relay":      {"github.com/jackc/tern", "github.com/testcontainers"},
+	"outbox":     {"github.com/prometheus", "go.opentelemetry.io", "github.com/jackc/tern", "github.com/jackc/pgxlisten", "github.com/testcontainers"},
+	"transporte": {"github.com/prometheus", "go.opentelemetry.io", "github.com/jackc/tern", "github.com/jackc/pgxlisten", "github.com/testcontainers"},
+	"relay":      {"github.com/prometheus", "go.opentelemetry.io", "github.com/jackc/tern", "github.com/testcontainers"},
 	"cmd/relay":  {"github.com/testcontainers", "testing"},
 }
 
