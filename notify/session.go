@@ -2,10 +2,12 @@ package notify
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/mafesoftware/outbox-relay/outbox"
 )
@@ -20,6 +22,32 @@ const (
 func backoff(n int) time.Duration {
 	d := min(firstDelay<<min(n, 10), longestDelay)
 	return d/2 + rand.N(d/2)
+}
+
+// Dial opens a session of its own, outside the pool: by dsn or, if that is empty, as the pool does.
+func Dial(ctx context.Context, pool *pgxpool.Pool, dsn string) (*pgx.Conn, error) {
+	settings := pool.Config()
+	config := settings.ConnConfig
+	if dsn != "" {
+		var err error
+		if config, err = pgx.ParseConfig(dsn); err != nil {
+			return nil, errors.New("not a Postgres connection string or URL") // without the cause: it quotes the string
+		}
+	} else if settings.BeforeConnect != nil { // short-lived passwords
+		if err := settings.BeforeConnect(ctx, config); err != nil {
+			return nil, err
+		}
+	}
+	return pgx.ConnectConfig(ctx, config)
+}
+
+// Open is Dial, for a session that stays. It has keepalives, and name as its application_name.
+func Open(ctx context.Context, pool *pgxpool.Pool, dsn, name string) (*pgx.Conn, error) {
+	conn, err := Dial(ctx, pool, dsn)
+	if err != nil {
+		return nil, err
+	}
+	return conn, prepareSession(ctx, conn, name)
 }
 
 // prepareSession gives a session keepalives by which the server, too, forgets a dead relay in seconds, and lets it stay

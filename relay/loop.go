@@ -27,6 +27,7 @@ type loop struct {
 	// loan is the listener's session while the loop has it.
 	loan  *notify.Loan
 	timer *time.Timer
+	at    time.Time // when it fires, a wait of woken aside
 	// due says why the timer will fire.
 	due notify.Cause
 	// waiting: it will fire for a look that was put off in woken.
@@ -85,6 +86,9 @@ func (l *loop) run(ctx context.Context) {
 			l.armStuck()
 		}
 		l.steer(ctx)
+		if l.r.opts.Observer.Turn != nil {
+			l.r.opts.Observer.Turn(max(0, time.Until(l.at)))
+		}
 	}
 }
 
@@ -275,7 +279,7 @@ func (l *loop) armStuck() {
 }
 
 func (l *loop) arm(at time.Time, due notify.Cause) {
-	l.due, l.waiting = due, false
+	l.at, l.due, l.waiting = at, due, false
 	l.timer.Reset(time.Until(at))
 }
 
