@@ -2,10 +2,12 @@ package notify
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/mafesoftware/outbox-relay/outbox"
 )
@@ -15,6 +17,31 @@ const (
 	longestDelay   = 5 * time.Second
 	connectTimeout = 5 * time.Second
 )
+
+// The application_name of a relay's own sessions, by which a person finds them in pg_stat_activity.
+const (
+	ListenSession = "outbox relay: listen"
+	WatchSession  = "outbox relay: watch"
+)
+
+// SessionConfig is how to dial a session of its own: to dsn or, when that is empty, as the pool dials its own, with a
+// password that may be short-lived.
+func SessionConfig(ctx context.Context, pool *pgxpool.Pool, dsn string) (*pgx.ConnConfig, error) {
+	if dsn != "" {
+		config, err := pgx.ParseConfig(dsn)
+		if err != nil { // which quotes the string, and with it perhaps a password
+			return nil, errors.New("ListenDSN is not a Postgres connection string or URL")
+		}
+		return config, nil
+	}
+	of := pool.Config()
+	if of.BeforeConnect != nil {
+		if err := of.BeforeConnect(ctx, of.ConnConfig); err != nil {
+			return nil, err
+		}
+	}
+	return of.ConnConfig, nil
+}
 
 // backoff is the wait after n failed attempts, half of it at random.
 func backoff(n int) time.Duration {

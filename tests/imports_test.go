@@ -15,8 +15,9 @@ const module = "github.com/mafesoftware/outbox-relay/"
 // mayImport is the drawing of who may know whom, by folder: a package below a folder of this list follows its nearest
 // entry. Arrows point down only. Tests may import what they like.
 var mayImport = map[string][]string{
-	"cmd/relay":  {"internal/config", "migrate", "relay", "transporte", "notify", "claim", "outbox", "sql"},
+	"cmd/relay":  {"doctor", "internal/config", "migrate", "relay", "transporte", "notify", "claim", "outbox", "sql"},
 	"examples":   {"migrate", "relay", "transporte", "notify", "claim", "outbox", "sql", "internal/localpg", "examples"},
+	"doctor":     {"migrate", "notify", "outbox", "sql"},
 	"relay":      {"transporte", "notify", "claim", "outbox"},
 	"claim":      {"outbox", "sql"},
 	"notify":     {"outbox"},
@@ -42,6 +43,7 @@ var mayLog = []string{"cmd", "examples", "relay", "notify", "internal/httpsend/s
 var mustNotCarry = map[string][]string{
 	"outbox":     {"github.com/jackc/tern", "github.com/jackc/pgxlisten", "github.com/testcontainers"},
 	"transporte": {"github.com/jackc/tern", "github.com/jackc/pgxlisten", "github.com/testcontainers"},
+	"doctor":     {"github.com/testcontainers"},
 	"relay":      {"github.com/jackc/tern", "github.com/testcontainers"},
 	"cmd/relay":  {"github.com/testcontainers", "testing"},
 }
