@@ -62,8 +62,8 @@ func (e *exam) columns(ctx context.Context) (string, []Finding, error) {
 	}
 	for _, c := range all {
 		if !known[c.Name] && c.NotNull && c.Default == nil && !c.Filled {
-			findings = append(findings, found("column-required", fmt.Sprintf("column %s is not of the outbox, not null and without a default", quote(c.Name)),
-				e.alter(c.Name, "drop not null")))
+			what := fmt.Sprintf("column %s is not of the outbox, not null and without a default", quote(c.Name))
+			findings = append(findings, found("column-required", what, e.alter(c.Name, "drop not null")))
 		}
 	}
 	if there["clave_orden"].Type != "text" || there["cabeceras"].Type != "jsonb" {

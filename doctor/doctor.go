@@ -7,8 +7,8 @@
 //	report.WriteText(os.Stdout)
 //	if report.Broken > 0 { ... }
 //
-// It changes nothing, and may run at any time beside relays: each question is bounded by a second, the whole by five, and
-// none reads more of the table than some thousand rows. It opens up to four sessions of its own, the way the pool and
+// It changes nothing, and may run at any time beside relays: each question is bounded by a second, the whole by five
+// (see Options.Timeout), and none reads more of the table than some thousand rows. It opens up to four sessions of its own, the way the pool and
 // the relay's listener open theirs. It needs no superuser; what it could not see becomes a finding, and stops nothing else.
 //
 // What it says holds neither recipients nor payloads, passwords or other sessions' statements.
@@ -29,9 +29,6 @@ import (
 	"github.com/mafesoftware/outbox-relay/sql"
 )
 
-// patience bounds an examination.
-const patience = 4500 * time.Millisecond
-
 // Options of an examination. The zero value works.
 type Options struct {
 	// ListenDSN is where the relay listens, as in relay.Options. Empty means where the pool connects to.
@@ -48,10 +45,15 @@ type Options struct {
 	MaxDueAge time.Duration
 	// MaxSnapshotAge is how long transactions of others may be open. Zero means 5 minutes; negative is invalid.
 	MaxSnapshotAge time.Duration
+	// Timeout bounds the examination, and a fifth of it what one question may cost the server. Zero means 5 s; otherwise
+	// at least 1 s.
+	Timeout time.Duration
 }
 
 func (o Options) maxDueAge() time.Duration      { return cmp.Or(o.MaxDueAge, 5*time.Minute) }
 func (o Options) maxSnapshotAge() time.Duration { return cmp.Or(o.MaxSnapshotAge, 5*time.Minute) }
+
+func (o Options) timeout() time.Duration { return cmp.Or(o.Timeout, 5*time.Second) }
 
 func (o Options) validate() error {
 	if o.MaxDueAge < 0 {
@@ -59,6 +61,9 @@ func (o Options) validate() error {
 	}
 	if o.MaxSnapshotAge < 0 {
 		return fmt.Errorf("%w: Options.MaxSnapshotAge must be positive, got %v", outbox.ErrInvalidOptions, o.MaxSnapshotAge)
+	}
+	if o.timeout() < time.Second {
+		return fmt.Errorf("%w: Options.Timeout must be at least 1s, got %v", outbox.ErrInvalidOptions, o.Timeout)
 	}
 	if o.ListenDSN != "" {
 		if _, err := pgx.ParseConfig(o.ListenDSN); err != nil { // which quotes the string, and with it perhaps a password
@@ -90,18 +95,21 @@ type exam struct {
 	// silence is how long a relay that watches may have said nothing.
 	silence time.Duration
 
-	main *session
-	who  who
-	self relation // once the table is known to exist
+	limits limits
+	main   *session
+	who    who
+	self   relation // once the table is known to exist
 	// otherVersion says that the definition is of another release, whose trigger may differ.
 	otherVersion bool
 }
 
 func newExam(pool *pgxpool.Pool, t outbox.Table, opts Options) *exam {
 	t = t.WithDefaults()
+	limits := newLimits(opts.timeout())
 	names := t.Names()
 	names["table_text"] = literal(t.String()) // for functions that take a name
-	return &exam{pool: pool, table: t, opts: opts, names: names, now: time.Now, silence: maxSilence, main: &session{pool: pool}}
+	return &exam{pool: pool, table: t, opts: opts, names: names, now: time.Now, silence: maxSilence,
+		limits: limits, main: &session{pool: pool, limits: limits}}
 }
 
 // check is one look. It gives what is wrong or, when nothing is, a few words on what is fine.
@@ -123,7 +131,7 @@ var (
 )
 
 func (e *exam) report(ctx context.Context) Report {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, e.limits.whole)
 	defer cancel()
 	defer e.main.close()
 	if err := e.identify(ctx); err != nil {

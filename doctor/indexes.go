@@ -33,7 +33,8 @@ func (e *exam) indexes(ctx context.Context) (string, []Finding, error) {
 	findings, err := e.dueIndex(ctx, all)
 	tenant := e.table.TenantColumn
 	if !unique(all, tenant, "clave_idempotencia") {
-		findings = append(findings, found("key-index-missing", fmt.Sprintf("no valid index makes %s and clave_idempotencia unique", quote(tenant)), migrateUp))
+		what := fmt.Sprintf("no valid index makes %s and clave_idempotencia unique", quote(tenant))
+		findings = append(findings, found("key-index-missing", what, migrateUp))
 	}
 	if !unique(all, "id") {
 		findings = append(findings, found("id-index-missing", "no valid index makes id unique",

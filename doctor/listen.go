@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -13,9 +14,6 @@ import (
 	"github.com/mafesoftware/outbox-relay/outbox"
 )
 
-// echoTimeout is how long a notification may take to come back.
-const echoTimeout = 2 * time.Second
-
 //go:embed place.sql
 var placeSQL string
 
@@ -24,7 +22,7 @@ var errNoEcho = errors.New("no notification came back")
 // listen proves that notifications which are sent through the pool arrive where the relay listens. On a channel of its
 // own: relays take whoever speaks on theirs for one of them.
 func (e *exam) listen(ctx context.Context) (string, []Finding, error) {
-	ear := &session{pool: e.pool, dsn: e.opts.ListenDSN}
+	ear := &session{pool: e.pool, dsn: e.opts.ListenDSN, limits: e.limits}
 	defer ear.close()
 	if err := ear.open(ctx); err != nil {
 		return "", []Finding{found("listen-connection", reason(err))}, nil
@@ -41,13 +39,14 @@ func (e *exam) listen(ctx context.Context) (string, []Finding, error) {
 	case err != nil:
 		return "", nil, err
 	case at.Database != e.who.Database:
-		return "", []Finding{found("listen-elsewhere", "the relay listens in database "+quote(at.Database)+" and writes to "+quote(e.who.Database))}, nil
+		what := fmt.Sprintf("the relay listens in database %s and writes to %s", quote(at.Database), quote(e.who.Database))
+		return "", []Finding{found("listen-elsewhere", what)}, nil
 	case at.Started != e.who.Started:
 		return "", []Finding{found("listen-elsewhere", "the relay listens on another server than it writes to")}, nil
 	}
 	switch err := e.echo(ctx, ear.conn, channel); {
 	case errors.Is(err, errNoEcho):
-		return "", []Finding{found("listen-silent", "a notification did not come back within "+echoTimeout.String())}, nil
+		return "", []Finding{found("listen-silent", "a notification did not come back within "+e.limits.echo.String())}, nil
 	case err != nil:
 		return "", nil, err
 	}
@@ -64,7 +63,7 @@ func (e *exam) unlisten(ctx context.Context, ear *session, channel string) {
 }
 
 func (e *exam) echo(ctx context.Context, ear *pgx.Conn, channel string) error {
-	voice := &session{pool: e.pool}
+	voice := &session{pool: e.pool, limits: e.limits}
 	defer voice.close()
 	if err := voice.open(ctx); err != nil {
 		return err
@@ -73,7 +72,7 @@ func (e *exam) echo(ctx context.Context, ear *pgx.Conn, channel string) error {
 	if _, err := voice.conn.Exec(ctx, "select pg_notify($1::text, $2::text)", channel, payload); err != nil {
 		return err
 	}
-	waiting, cancel := context.WithTimeout(ctx, echoTimeout)
+	waiting, cancel := context.WithTimeout(ctx, e.limits.echo)
 	defer cancel()
 	for {
 		n, err := ear.WaitForNotification(waiting)
@@ -91,7 +90,7 @@ func (e *exam) echo(ctx context.Context, ear *pgx.Conn, channel string) error {
 // pooler finds out whether the pool's connections share server sessions, and whether the pool's prepared statements
 // survive that.
 func (e *exam) pooler(ctx context.Context) (string, []Finding, error) {
-	one, other := &session{pool: e.pool}, &session{pool: e.pool}
+	one, other := &session{pool: e.pool, limits: e.limits}, &session{pool: e.pool, limits: e.limits}
 	defer one.close()
 	defer other.close()
 	seen := map[*session]int{}

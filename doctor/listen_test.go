@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -21,7 +22,9 @@ func TestAPoolerInTransactionModeIsFoundOut(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
 	through := newPool(t, p.dsn, newPooler(t, p.dsn).dial)
+	p.opts.Timeout = 20 * time.Second // of which it listens for eight
 	r := p.through(t, through)
+	p.opts.Timeout = patience
 	f := p.suffers(t, r, "listen-silent", "pooler-statements")
 	if f.Severity != doctor.Broken || !strings.Contains(f.Mend, "ListenDSN") {
 		t.Errorf("got %+v, want it broken and ListenDSN named", f)

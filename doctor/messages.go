@@ -51,7 +51,8 @@ func (e *exam) leases(ctx context.Context) (string, []Finding, error) {
 		all = append(all, found("lease-null", fmt.Sprintf("%d messages are procesando and have no lease", n.Endless), release+"is null"))
 	}
 	if n.Far > 0 {
-		all = append(all, found("lease-far", fmt.Sprintf("%d messages are under a lease that ends in more than a day", n.Far), release+"> now() + interval '1 day'"))
+		what := fmt.Sprintf("%d messages are under a lease that ends in more than a day", n.Far)
+		all = append(all, found("lease-far", what, release+"> now() + interval '1 day'"))
 	}
 	return "every lease ends, and within a day", all, nil
 }

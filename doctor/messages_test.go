@@ -71,6 +71,7 @@ func TestWrongOptionsAreRefused(t *testing.T) {
 		{outbox.Table{TenantType: "int"}, doctor.Options{}, "TenantType"},
 		{outbox.Table{}, doctor.Options{MaxDueAge: -1}, "MaxDueAge"},
 		{outbox.Table{}, doctor.Options{MaxSnapshotAge: -1}, "MaxSnapshotAge"},
+		{outbox.Table{}, doctor.Options{Timeout: time.Millisecond}, "Timeout"},
 		{outbox.Table{}, doctor.Options{ListenDSN: "postgres://relay:s3cr3t@host:port/"}, "ListenDSN"},
 	} {
 		_, err := doctor.Examine(t.Context(), pool, test.table, test.opts)

@@ -50,7 +50,7 @@ func (e *exam) version(ctx context.Context) (string, []Finding, error) {
 	if err := e.main.open(ctx); err != nil {
 		return "", nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	ctx, cancel := context.WithTimeout(ctx, e.limits.answer)
 	defer cancel()
 	version, newest, err := migrate.Status(ctx, e.main.conn, e.table)
 	if outbox.SQLState(err) == "42501" {

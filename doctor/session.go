@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -14,13 +15,21 @@ import (
 	"github.com/mafesoftware/outbox-relay/outbox"
 )
 
-const (
-	// sessionName is how others see the doctor in pg_stat_activity.
-	sessionName = "outbox doctor"
-	// dialTimeout bounds the opening of a session, answerTimeout one question; limits.sql has the server's bound.
-	dialTimeout   = 2 * time.Second
-	answerTimeout = 1500 * time.Millisecond
-)
+// sessionName is how others see the doctor in pg_stat_activity.
+const sessionName = "outbox doctor"
+
+// limits are how long things may take.
+type limits struct {
+	whole     time.Duration // the examination, less the closing of its sessions
+	dial      time.Duration // the opening of a session
+	statement time.Duration // a question, by the server
+	answer    time.Duration // and until its answer is here
+	echo      time.Duration // a notification
+}
+
+func newLimits(timeout time.Duration) limits {
+	return limits{whole: timeout * 9 / 10, dial: timeout * 2 / 5, statement: timeout / 5, answer: timeout * 3 / 10, echo: timeout * 2 / 5}
+}
 
 //go:embed limits.sql
 var limitsSQL string
@@ -28,16 +37,17 @@ var limitsSQL string
 // session is a connection as the pool or the relay's listener opens it. It is dialled when it is needed, and again after
 // an answer that came too late.
 type session struct {
-	pool *pgxpool.Pool
-	dsn  string // empty: as the pool
-	conn *pgx.Conn
+	pool   *pgxpool.Pool
+	dsn    string // empty: as the pool
+	limits limits
+	conn   *pgx.Conn
 }
 
 func (s *session) open(ctx context.Context) error {
 	if s.conn != nil && !s.conn.IsClosed() {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.limits.dial)
 	defer cancel()
 	config, err := notify.SessionConfig(ctx, s.pool, s.dsn)
 	if err != nil {
@@ -74,10 +84,10 @@ func ask[T any](ctx context.Context, s *session, into pgx.RowToFunc[T], statemen
 	if err := s.open(ctx); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.limits.answer)
 	defer cancel()
 	var b pgx.Batch
-	b.Queue(limitsSQL)
+	b.Queue(limitsSQL, strconv.FormatInt(s.limits.statement.Milliseconds(), 10))
 	b.Queue(statement, args...)
 	answers := s.conn.SendBatch(ctx, &b)
 	defer func() {
@@ -135,7 +145,7 @@ func reason(err error) string {
 	case state == "42501":
 		return "permission denied (SQLSTATE 42501)"
 	case state == "57014":
-		return "it took longer than a second (SQLSTATE 57014)"
+		return "it took too long (SQLSTATE 57014)"
 	case state == "55P03":
 		return "somebody else has it locked (SQLSTATE 55P03)"
 	case state != "":

@@ -19,6 +19,7 @@ type doctorCmd struct {
 	EnqueueRole    []string      `help:"Roles that only enqueue, whose grants are looked at too." placeholder:"ROLE,..."`
 	MaxDueAge      time.Duration `help:"How long ago the oldest due message may have fallen due. Default 5m." placeholder:"TIME"`
 	MaxSnapshotAge time.Duration `help:"How long transactions of others may be open. Default 5m." placeholder:"TIME"`
+	Timeout        time.Duration `help:"Bounds the examination of one outbox, at least 1s. Default 5s." placeholder:"TIME"`
 }
 
 // Run examines all outboxes, also when one of them is broken.
@@ -63,6 +64,7 @@ func (c *doctorCmd) examine(a *app, o config.Outbox) (doctor.Report, error) {
 		Purge:                o.Retention != config.Retention{},
 		MaxDueAge:            c.MaxDueAge,
 		MaxSnapshotAge:       c.MaxSnapshotAge,
+		Timeout:              c.Timeout,
 	})
 	for _, f := range report.Findings {
 		for i, command := range f.Commands {
