@@ -134,7 +134,7 @@ func (l *Listener) connect(ctx context.Context) (*pgx.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := prepareSession(dialing, conn, "outbox relay: listen"); err != nil {
+	if err := prepareSession(dialing, conn, ListenSession); err != nil {
 		return nil, err
 	}
 	// pgxlisten waits for the answer to LISTEN without a limit. HandleBacklog takes this one off again.

@@ -18,6 +18,31 @@ const (
 	connectTimeout = 5 * time.Second
 )
 
+// The application_name of a relay's own sessions, by which a person finds them in pg_stat_activity.
+const (
+	ListenSession = "outbox relay: listen"
+	WatchSession  = "outbox relay: watch"
+)
+
+// SessionConfig is how to dial a session of its own: to dsn or, when that is empty, as the pool dials its own, with a
+// password that may be short-lived.
+func SessionConfig(ctx context.Context, pool *pgxpool.Pool, dsn string) (*pgx.ConnConfig, error) {
+	if dsn != "" {
+		config, err := pgx.ParseConfig(dsn)
+		if err != nil { // which quotes the string, and with it perhaps a password
+			return nil, errors.New("ListenDSN is not a Postgres connection string or URL")
+		}
+		return config, nil
+	}
+	of := pool.Config()
+	if of.BeforeConnect != nil {
+		if err := of.BeforeConnect(ctx, of.ConnConfig); err != nil {
+			return nil, err
+		}
+	}
+	return of.ConnConfig, nil
+}
+
 // backoff is the wait after n failed attempts, half of it at random.
 func backoff(n int) time.Duration {
 	d := min(firstDelay<<min(n, 10), longestDelay)
@@ -26,17 +51,9 @@ func backoff(n int) time.Duration {
 
 // Dial opens a session of its own, outside the pool: by dsn or, if that is empty, as the pool does.
 func Dial(ctx context.Context, pool *pgxpool.Pool, dsn string) (*pgx.Conn, error) {
-	settings := pool.Config()
-	config := settings.ConnConfig
-	if dsn != "" {
-		var err error
-		if config, err = pgx.ParseConfig(dsn); err != nil {
-			return nil, errors.New("not a Postgres connection string or URL") // without the cause: it quotes the string
-		}
-	} else if settings.BeforeConnect != nil { // short-lived passwords
-		if err := settings.BeforeConnect(ctx, config); err != nil {
-			return nil, err
-		}
+	config, err := SessionConfig(ctx, pool, dsn)
+	if err != nil {
+		return nil, err
 	}
 	return pgx.ConnectConfig(ctx, config)
 }

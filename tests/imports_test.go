@@ -15,12 +15,13 @@ const module = "github.com/mafesoftware/outbox-relay/"
 // mayImport is the drawing of who may know whom, by folder: a package below a folder of this list follows its nearest
 // entry. Arrows point down only. Tests may import what they like.
 var mayImport = map[string][]string{
-	"cmd/relay": {"internal/config", "internal/health", "metrics", "tracing", "retention", "migrate", "relay", "transporte", "notify", "claim", "outbox", "sql"},
+	"cmd/relay": {"doctor", "internal/config", "internal/health", "metrics", "tracing", "retention", "migrate", "relay", "transporte", "notify", "claim", "outbox", "sql"},
 	"examples":  {"migrate", "relay", "transporte", "notify", "claim", "outbox", "sql", "internal/localpg", "examples"},
 	// What looks on while a relay works, or works beside it.
 	"metrics":         {"retention", "relay", "notify", "outbox", "sql"},
 	"tracing":         {"relay", "outbox"},
 	"retention":       {"notify", "outbox"},
+	"doctor":          {"migrate", "notify", "outbox", "sql"},
 	"internal/health": {"relay", "outbox"},
 
 	"relay":      {"transporte", "notify", "claim", "outbox"},
@@ -48,6 +49,7 @@ var mayLog = []string{"cmd", "examples", "relay", "notify", "internal/httpsend/s
 var mustNotCarry = map[string][]string{
 	"outbox":     {"github.com/prometheus", "go.opentelemetry.io", "github.com/jackc/tern", "github.com/jackc/pgxlisten", "github.com/testcontainers"},
 	"transporte": {"github.com/prometheus", "go.opentelemetry.io", "github.com/jackc/tern", "github.com/jackc/pgxlisten", "github.com/testcontainers"},
+	"doctor":     {"github.com/testcontainers"},
 	"relay":      {"github.com/prometheus", "go.opentelemetry.io", "github.com/jackc/tern", "github.com/testcontainers"},
 	"cmd/relay":  {"github.com/testcontainers", "testing"},
 }

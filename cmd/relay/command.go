@@ -30,6 +30,7 @@ type cli struct {
 	Run        runCmd        `cmd:"" help:"Send messages until SIGINT or SIGTERM; a second one ends it at once."`
 	Migrate    migrateCmd    `cmd:"" help:"Build or update the table."`
 	Enqueue    enqueueCmd    `cmd:"" help:"Write messages to the outbox, in one transaction."`
+	Doctor     doctorCmd     `cmd:"" help:"Say what is wrong with the outboxes and their databases, why it matters and what mends it; exit 1 when something is broken."`
 	Config     configCmd     `cmd:"" help:"Print or check the configuration."`
 	Completion completionCmd `cmd:"" help:"Print the script by which a shell completes commands and flags."`
 	Complete   completeCmd   `cmd:"" hidden:""`
