@@ -8,7 +8,7 @@ import (
 
 const (
 	// fullLook is the longest time between two claims without a bound, jamLook while a channel can carry no more.
-	fullLook, jamLook = 2 * time.Second, 10 * time.Second
+	fullLook, jamLook = 4 * time.Second, 10 * time.Second
 	// slowLook is how long a claim without a bound must take for the next ones to have one.
 	slowLook = 5 * time.Millisecond
 	// lookShare: while a channel can carry no more, claims without a bound take one part in so many of the time.

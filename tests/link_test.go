@@ -20,11 +20,10 @@ import (
 
 // throughProxy is a pool that goes through p, as the listener does when it has no DSN of its own. It does not ask an idle
 // connection whether it is alive before it uses it, so that a test decides which question is lost.
-func throughProxy(t *testing.T, b *box, p *proxy, connections int32) *pgxpool.Pool {
+func throughProxy(t *testing.T, b *box, p *proxy) *pgxpool.Pool {
 	t.Helper()
 	pool := newPool(t, b.dsn, func(config *pgxpool.Config) {
 		p.dial(config)
-		config.MaxConns = connections
 		config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
 	})
 	t.Cleanup(p.cut) // closing a pool waits for silent connections
@@ -79,7 +78,7 @@ func TestEveryConnectionDeadIsSurvivedInSeconds(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
 	p := newProxy(t, b.dsn)
-	pool := throughProxy(t, b, p, 4)
+	pool := throughProxy(t, b, p)
 	r := b.sleeping(t, pool, newReceiver(), relay.Options{ProbeInterval: 500 * time.Millisecond, Lease: 5 * time.Second})
 	var idle []*pgxpool.Conn
 	for range int(pool.Config().MaxConns) {
@@ -129,19 +128,13 @@ func TestClaimWhoseAnswerIsLostComesBackWhenItsLeaseEnds(t *testing.T) {
 	b := newBox(t)
 	p := newProxy(t, b.dsn)
 	to := newReceiver()
-	pool := throughProxy(t, b, p, 1) // on which the claim is prepared
-	r := b.sleeping(t, pool, to, relay.Options{ListenDSN: b.dsn, Lease: 5 * time.Second})
+	r := b.sleeping(t, throughProxy(t, b, p), to, relay.Options{ListenDSN: b.dsn, Lease: 5 * time.Second})
+	b.exec(t, `create function say() returns trigger language plpgsql as $$ begin raise notice 'it is taken'; return null; end $$;
+		create trigger say after update on OUTBOX for each row
+		when (old.estado = 'pendiente' and new.estado = 'procesando') execute function say()`)
+	p.loseAnswer("it is taken")
 	before := r.len()
-	id := b.enqueueIn(t, 2*time.Second) // what a timer wakes for is claimed on the pool
-	_, _, at := await(t, r.journal, before, "its announcement", func(w woken) bool { return notify.Cause(w) == notify.Schedule })
-	await(t, r.journal, at, "the look that sets the timer", func(relay.Claim) bool { return true })
-	eventually(t, "the relay to have heard every answer", func() bool { return pool.Stat().AcquiredConns() == 0 })
-	before = r.len()
-	p.loseAnswers()
-	eventually(t, "the claim to reach the server", func() bool {
-		state, _ := b.row(t, id)
-		return state == outbox.Processing
-	})
+	id := b.enqueueIn(t, time.Second) // what a timer wakes for is claimed on the pool
 	broken, _, _ := await(t, r.journal, before, "the claim to be given up", func(failed) bool { return true })
 	if !errors.Is(broken.err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want a deadline", broken.err)
@@ -223,7 +216,7 @@ func TestResultsOfAnOutageAreWrittenAfterItAndNotSentAgain(t *testing.T) {
 			b := newBox(t)
 			p := newProxy(t, b.dsn)
 			to := newGate(1)
-			r := b.sleeping(t, throughProxy(t, b, p, 4), to, relay.Options{ListenDSN: b.dsn, Lease: lease})
+			r := b.sleeping(t, throughProxy(t, b, p), to, relay.Options{ListenDSN: b.dsn, Lease: lease})
 			receive(t, "the first message", to.arrived)
 			id := b.enqueue(t, message())
 			if got := receive(t, "the send", to.arrived); got != id {
@@ -250,7 +243,7 @@ func TestRowIsNotTakenAgainWhileItsResultIsOnItsWay(t *testing.T) {
 	b := newBox(t)
 	p := newProxy(t, b.dsn)
 	to := newGate(1)
-	r := b.sleeping(t, throughProxy(t, b, p, 4), to, relay.Options{ListenDSN: b.dsn, Concurrency: 1, Lease: 5 * time.Second, Timeout: 2 * time.Second})
+	r := b.sleeping(t, throughProxy(t, b, p), to, relay.Options{ListenDSN: b.dsn, Concurrency: 1, Lease: 5 * time.Second, Timeout: 2 * time.Second})
 	receive(t, "the first message", to.arrived)
 	b.exec(t, insertSelect, ids(2)) // claimed together, sent one after the other
 	first := receive(t, "a send", to.arrived)
@@ -283,7 +276,7 @@ func TestServerThatRefusesIsAskedRarely(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
 	p := newProxy(t, b.dsn)
-	r := b.sleeping(t, throughProxy(t, b, p, 4), newReceiver(), relay.Options{})
+	r := b.sleeping(t, throughProxy(t, b, p), newReceiver(), relay.Options{})
 	p.set(refusing)
 	p.attempts.Store(0)
 	p.cut()

@@ -25,6 +25,7 @@ type proxy struct {
 	mode            mode
 	links           []*link
 	trap            []byte
+	spring          func(*link) // what happens to the link on which the trap's text passes
 }
 
 type mode int
@@ -74,9 +75,10 @@ func (p *proxy) serve(serving *sync.WaitGroup) {
 			client.Close()
 			continue
 		}
-		serving.Go(func() { l.pass(l.server, client, &l.questions, p.trapped) })
+		trapped := func(text []byte) { p.trapped(l, text) }
+		serving.Go(func() { l.pass(l.server, client, &l.questions, trapped) })
 		if l.server != nil {
-			serving.Go(func() { l.pass(client, l.server, &l.answers, nil) })
+			serving.Go(func() { l.pass(client, l.server, &l.answers, trapped) })
 		}
 	}
 }
@@ -101,14 +103,12 @@ func (p *proxy) link(client net.Conn) *link {
 	return l
 }
 
-// pass asks trapped, which may be nil, whether a text makes the link silent.
-func (l *link) pass(to, from net.Conn, silent *atomic.Bool, trapped func([]byte) bool) {
+// pass shows trapped what it is about to pass.
+func (l *link) pass(to, from net.Conn, silent *atomic.Bool, trapped func([]byte)) {
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buffer)
-		if trapped != nil && trapped(buffer[:n]) {
-			silent.Store(true)
-		}
+		trapped(buffer[:n])
 		if !silent.Load() {
 			if n > 0 {
 				_, _ = to.Write(buffer[:n])
@@ -156,24 +156,29 @@ func (p *proxy) blackhole() {
 	p.forget()
 }
 
-// loseAnswers lets questions on the present connections reach the server, and drops what it says.
-func (p *proxy) loseAnswers() { p.each(func(l *link) { l.answers.Store(true) }) }
+// loseAnswer drops the next answer with this text, and what the server says on that connection from then on.
+func (p *proxy) loseAnswer(text string) {
+	p.catch(text, func(l *link) { l.answers.Store(true) })
+}
 
 // silenceOn makes silent the one connection on which a question with this text comes next, and drops the question.
 func (p *proxy) silenceOn(text string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.trap = []byte(text)
+	p.catch(text, func(l *link) { l.questions.Store(true) })
 }
 
-func (p *proxy) trapped(question []byte) bool {
+func (p *proxy) catch(text string, spring func(*link)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.trap == nil || !bytes.Contains(question, p.trap) {
-		return false
+	p.trap, p.spring = []byte(text), spring
+}
+
+func (p *proxy) trapped(l *link, text []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.trap != nil && bytes.Contains(text, p.trap) {
+		p.spring(l)
+		p.trap = nil
 	}
-	p.trap = nil
-	return true
 }
 
 // cut ends the present connections on both sides.
