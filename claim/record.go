@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/mafesoftware/outbox-relay/outbox"
 )
@@ -44,16 +45,16 @@ type Result struct {
 func (s *Store) Record(ctx context.Context, results []Result) (ours []bool, err error) {
 	n := len(results)
 	in := struct {
-		ids                         [][16]byte
+		ids                         []pgtype.UUID
 		leases                      []time.Time
 		states                      []string
 		waits                       []*int64
 		attempts                    []int32
 		categories, codes, external []*string
-	}{ids: make([][16]byte, n), leases: make([]time.Time, n), states: make([]string, n), waits: make([]*int64, n), attempts: make([]int32, n),
+	}{ids: make([]pgtype.UUID, n), leases: make([]time.Time, n), states: make([]string, n), waits: make([]*int64, n), attempts: make([]int32, n),
 		categories: make([]*string, n), codes: make([]*string, n), external: make([]*string, n)}
 	for i, r := range results {
-		in.ids[i], in.leases[i], in.states[i] = r.Row.ID, r.Row.Lease, string(r.State)
+		in.ids[i], in.leases[i], in.states[i] = pgUUID(r.Row.ID), r.Row.Lease, string(r.State)
 		in.attempts[i] = int32(r.MaxAttempts)
 		if r.State == outbox.Pending {
 			ms := r.RetryIn.Milliseconds()
@@ -71,9 +72,9 @@ func (s *Store) Release(ctx context.Context, rows []Row) (ours []bool, err error
 	if len(rows) == 0 {
 		return nil, nil
 	}
-	ids, leases := make([][16]byte, len(rows)), make([]time.Time, len(rows))
+	ids, leases := make([]pgtype.UUID, len(rows)), make([]time.Time, len(rows))
 	for i, r := range rows {
-		ids[i], leases[i] = r.ID, r.Lease
+		ids[i], leases[i] = pgUUID(r.ID), r.Lease
 	}
 	return s.fenced(ctx, "release", s.release, len(rows), ids, leases, rows[0].Batch.Lease)
 }
@@ -92,6 +93,9 @@ func (s *Store) fenced(ctx context.Context, what, statement string, n int, args 
 	}
 	return ours, nil
 }
+
+// pgUUID is an id as pgx knows it in every mode, also in those that do not ask the server for types.
+func pgUUID(id [16]byte) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true} }
 
 // storable cuts s and takes out what a text column cannot hold: a write that fails would send the message again. Empty
 // becomes null.

@@ -9,7 +9,7 @@ import (
 const (
 	// fullLook is the longest time between two claims without a bound, jamLook while a channel can carry no more.
 	fullLook, jamLook = 4 * time.Second, 10 * time.Second
-	// slowLook is how long a claim without a bound must take for the next ones to have one.
+	// slowLook is how long two claims without a bound must take for the next ones to have one.
 	slowLook = 5 * time.Millisecond
 	// lookShare: while a channel can carry no more, claims without a bound take one part in so many of the time.
 	lookShare = 100
@@ -28,9 +28,10 @@ const (
 type bounds map[string]*bound
 
 type bound struct {
-	from   time.Time     // by the database's clock
-	looked time.Time     // when a claim without a bound looked at this lane
-	took   time.Duration // that claim
+	from   time.Time // by the database's clock
+	looked time.Time // when a claim without a bound looked at this lane
+	// took is that claim, before the one before it: one alone that was slow may have waited for a processor.
+	took, before time.Duration
 }
 
 // from gives the bound of a claim for these lanes, zero for none. In a jam a lane can carry no more.
@@ -53,7 +54,7 @@ func (b *bound) rest(jam bool) time.Duration {
 	switch {
 	case jam:
 		return min(jamLook, lookShare*b.took)
-	case b.took > slowLook:
+	case min(b.took, b.before) > slowLook:
 		return fullLook
 	}
 	return 0
@@ -74,7 +75,7 @@ func (bs bounds) took(lanes []string, bounded bool, b *claim.Batch, now time.Tim
 			one.from = from
 		}
 		if !bounded {
-			one.looked, one.took = now, now.Sub(b.TakenAt)
+			one.looked, one.took, one.before = now, now.Sub(b.TakenAt), one.took
 		}
 	}
 }
