@@ -88,6 +88,8 @@ type Ask struct {
 	DueFrom time.Time
 	// Channels limits the claim to these. Nil means all.
 	Channels []string
+	// Unpaused leaves out what is paused. It needs the table of pauses.
+	Unpaused bool
 	// Durable has the claim wait for the disk. Otherwise a crash of the server may lose it, and the rows are claimed again.
 	Durable bool
 	// Horizon bounds how far ahead Batch.Next is looked for. Zero means no bound.
@@ -102,9 +104,13 @@ func (s *Store) Take(ctx context.Context, ask Ask) (*Batch, error) {
 	if !ask.Durable {
 		settings += asyncCommitSQL
 	}
+	statement := s.take
+	if ask.Unpaused {
+		statement = s.takeUnpaused
+	}
 	b := &Batch{Lease: ask.Lease, TakenAt: time.Now()}
 	args := append(ask.args(), ask.horizon())
-	err := s.planned(ctx, settings, s.take, args, func(rows pgx.Rows) error { return s.read(rows, b) })
+	err := s.planned(ctx, settings, statement, args, func(rows pgx.Rows) error { return s.read(rows, b) })
 	if err != nil {
 		return nil, fmt.Errorf("claim due (n=%d): %w", ask.Limit, err)
 	}

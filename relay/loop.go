@@ -52,12 +52,14 @@ type loop struct {
 	slow, hinted      bool // the last claim without it was slow; the last claim had it
 	lastHelp          time.Time
 	helpWait          time.Duration
+	stale             bool // the pauses may have changed since they were read
+	heeded            time.Time
 	watching          bool // as last reported
 	silenced          bool // writers were kept silent since the last crossing
 }
 
 func newLoop(r *relay) *loop {
-	return &loop{r: r, listener: r.newListener(), watch: r.newWatch(), tempo: tempo{claim: &r.claims, write: &r.writes}, timer: time.NewTimer(0), due: notify.Start, helpWait: shortestHelp}
+	return &loop{r: r, listener: r.newListener(), watch: r.newWatch(), tempo: tempo{claim: &r.claims, write: &r.writes}, timer: time.NewTimer(0), due: notify.Start, helpWait: shortestHelp, heeded: time.Now()}
 }
 
 // run claims until ctx ends.
@@ -79,6 +81,9 @@ func (l *loop) run(ctx context.Context) {
 			l.watched()
 		case <-l.r.bell.Covered():
 			l.covered()
+		case <-l.r.repaused:
+			l.stale = true
+			l.heed(ctx)
 		}
 		for l.look && ctx.Err() == nil && !l.r.results.owing() && !time.Now().Before(l.retryAt) {
 			if !l.claim(ctx) {
@@ -110,14 +115,16 @@ func (l *loop) rang() {
 	l.woken(l.due)
 }
 
-// woken decides whether to look now. A relay that has peers and came back empty last time waits a little first.
+// woken decides whether to look now. A relay that came back empty last time, and has peers or heard of what may be paused,
+// waits a little first.
 func (l *loop) woken(cause notify.Cause) {
 	if l.r.opts.Observer.Wake != nil {
 		l.r.opts.Observer.Wake(cause)
 	}
 	announced := cause == notify.Notified || cause == notify.Schedule || cause == notify.Due
 	l.asked = l.asked || announced
-	if !announced || !l.empty || l.watch.State() != notify.Off || !l.listener.Peers() {
+	inVain := l.empty && (l.listener.Peers() || l.r.pausing() && cause == notify.Notified)
+	if !announced || !inVain || l.watch.State() != notify.Off {
 		l.look = true
 		return
 	}
@@ -161,6 +168,9 @@ func (l *loop) covered() {
 // claim takes what can be carried. It returns false when there is no room or the claim failed.
 func (l *loop) claim(ctx context.Context) bool {
 	r := l.r
+	if !l.heed(ctx) {
+		return false
+	}
 	crossed := l.watch.State() == notify.Crossed // read before the claim begins
 	limit, open := r.work.room(r.claims.get(), r.opts.batch())
 	if limit <= 0 {
@@ -179,8 +189,8 @@ func (l *loop) claim(ctx context.Context) bool {
 	}
 	b, err := r.take(ctx, ask, l.lent())
 	if err != nil {
-		l.retryAt = time.Now().Add(retryDelay(l.failures))
-		l.failures++
+		l.failed()
+		l.stale = l.stale || ask.Unpaused // its table may be gone
 		return false
 	}
 	l.took(ctx, ask, b)
@@ -191,14 +201,21 @@ func (l *loop) claim(ctx context.Context) bool {
 	return true
 }
 
+// failed puts off the next claim.
+func (l *loop) failed() {
+	l.retryAt = time.Now().Add(retryDelay(l.failures))
+	l.failures++
+}
+
 // took notes what a claim brought, and sets the timer.
 func (l *loop) took(ctx context.Context, ask claim.Ask, b *claim.Batch) {
 	now := time.Now()
 	n := len(b.Rows) + len(b.Closed)
 	bounded := !ask.DueFrom.IsZero()
 	l.failures = 0
-	// What the hint hides may be what the wake-up was for. A relay that watches has had none, and looks again soon.
-	again := n == 0 && bounded && l.watch.State() != notify.Watching
+	// What the hint hides may be what the wake-up was for. A relay that watches has had none, and looks again soon; one that
+	// passes over what is paused may have to pass over a lot.
+	again := n == 0 && bounded && l.watch.State() != notify.Watching && !ask.Unpaused
 	l.look = n >= ask.Limit || again
 	if !bounded {
 		l.lastFull, l.slow = now, now.Sub(b.TakenAt) > slowLook
@@ -212,7 +229,10 @@ func (l *loop) took(ctx context.Context, ask claim.Ask, b *claim.Batch) {
 	}
 	l.asked = false
 	l.tempo.claimed(now, n)
-	if !b.Due.IsZero() {
+	switch {
+	case ask.Unpaused && n < ask.Limit && !l.partial: // what fell due until now and is still there is paused
+		l.dueFrom = b.Now.Add(-dueMargin)
+	case !b.Due.IsZero():
 		l.dueFrom = b.Due.Add(-dueMargin)
 	}
 	if l.look {
@@ -231,7 +251,7 @@ func (l *loop) took(ctx context.Context, ask claim.Ask, b *claim.Batch) {
 	l.hinted = bounded
 	l.setPoll(now)
 	l.rearm()
-	if !bounded && !l.partial && l.watch.State() == notify.Off && l.listener.Peers() {
+	if !bounded && !l.partial && !ask.Unpaused && l.watch.State() == notify.Off && l.listener.Peers() {
 		_ = l.r.statement(ctx, func(ctx context.Context) error { return l.listener.Seen(ctx, b.Now, b.Snapshot) }) // only a hint
 	}
 }
@@ -327,9 +347,9 @@ func (l *loop) steer(ctx context.Context) {
 }
 
 // mayWatch: a relay that leaves channels to others must not silence their messages, and one that hears nothing could not
-// end the watch.
+// end the watch. What is announced and paused is no work.
 func (l *loop) mayWatch() bool {
-	return !l.r.opts.NoWatch && !l.r.opts.LeaveUnknownChannels && l.listener.Up()
+	return !(l.r.pausing() && l.empty) && !l.r.opts.NoWatch && !l.r.opts.LeaveUnknownChannels && l.listener.Up()
 }
 
 // Between these a relay that has more than it can carry waits from one call for help to the next.

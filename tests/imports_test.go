@@ -15,7 +15,7 @@ const module = "github.com/mafesoftware/outbox-relay/"
 // mayImport is the drawing of who may know whom, by folder: a package below a folder of this list follows its nearest
 // entry. Arrows point down only. Tests may import what they like.
 var mayImport = map[string][]string{
-	"cmd/relay":  {"internal/config", "migrate", "relay", "transporte", "notify", "claim", "outbox", "sql"},
+	"cmd/relay":  {"internal/config", "admin", "migrate", "relay", "transporte", "notify", "claim", "outbox", "sql"},
 	"examples":   {"migrate", "relay", "transporte", "notify", "claim", "outbox", "sql", "internal/localpg", "examples"},
 	"relay":      {"transporte", "notify", "claim", "outbox"},
 	"claim":      {"outbox", "sql"},
@@ -27,6 +27,7 @@ var mayImport = map[string][]string{
 	"internal/httpsend":      {"outbox", "transporte", "internal/httpsend"},
 	"internal/whatsappcloud": {"outbox", "transporte", "internal/httpsend"},
 	"migrate":                {"outbox", "sql"},
+	"admin":                  {"outbox", "sql"},
 	"outbox":                 {"sql"},
 	"sql":                    {},
 	"tests":                  {},
