@@ -14,9 +14,9 @@ var pausesSQL string
 
 // Pause keeps relays from taking messages. Enqueueing goes on.
 type Pause struct {
-	Channel  string // empty: of all channels
-	TenantID string // empty: of all tenants
-	Since    time.Time
+	Channel  string    `json:"channel,omitempty"` // empty: of all channels
+	TenantID string    `json:"tenant,omitempty"`  // empty: of all tenants
+	Since    time.Time `json:"since"`
 }
 
 // Covers tells whether a message of this channel and tenant is paused.
