@@ -34,7 +34,7 @@ type Store struct {
 	take, record, release string
 	// takeOnly is take without the next due time, for which next asks.
 	takeOnly, next string
-	takeUnpaused          string // take, but for what is paused
+	takeUnpaused   string // take, but for what is paused
 }
 
 // Open looks at the table. The error wraps outbox.ErrSchema when a relay cannot work on it.
