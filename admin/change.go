@@ -176,7 +176,7 @@ func settled(ctx context.Context, db DB, f Filter) (Filter, error) {
 // step is how many messages are looked at at once: no more than a rate allows in a second.
 func step(opts ChangeOptions) int {
 	if opts.DryRun {
-		return MaxPage
+		return stepRows
 	}
 	if opts.Rate > 0 {
 		return max(1, min(stepChanges, int(opts.Rate/2)))

@@ -28,8 +28,8 @@ var (
 // What Status looks at, so that it stays below 100 ms on ten million messages: entries of each partial index, and blocks of
 // 8 kB at the end of the table. A table of fewer blocks is counted as it is.
 const (
-	countedRows   = 50_000
-	countedBlocks = 1024
+	countedRows   = 20_000
+	countedBlocks = 512
 )
 
 // Count is how many messages of a channel are in a state.

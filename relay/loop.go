@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/mafesoftware/outbox-relay/claim"
@@ -48,8 +49,9 @@ type loop struct {
 	asked, empty bool
 	// dueFrom is the hint for the next claims, lastFull the time of the last one without it.
 	dueFrom, lastFull time.Time
-	partial           bool // the last claim left out channels that could carry no more
-	slow, hinted      bool // the last claim without it was slow; the last claim had it
+	fullTook          time.Duration // that one
+	partial           bool          // the last claim left out channels that could carry no more
+	slow, hinted      bool          // the last claim without it was slow; the last claim had it
 	lastHelp          time.Time
 	helpWait          time.Duration
 	stale             bool // the pauses may have changed since they were read
@@ -173,18 +175,20 @@ func (l *loop) claim(ctx context.Context) bool {
 	}
 	crossed := l.watch.State() == notify.Crossed // read before the claim begins
 	limit, open := r.work.room(r.claims.get(), r.opts.batch())
-	if limit <= 0 {
+	partial := open != nil
+	open = slices.DeleteFunc(open, r.channelPaused) // alone, they would be looked for in all that is there
+	if limit <= 0 || partial && len(open) == 0 {
 		if crossed {
 			l.watch.Done() // there is more to do, so the relay does not sleep
 		}
 		return false
 	}
 	ask := r.ask(limit)
-	l.partial = open != nil
+	l.partial = partial
 	if l.partial {
 		ask.Channels = open
 	}
-	if !crossed && l.slow && time.Since(l.lastFull) < fullLook {
+	if !crossed && l.slow && time.Since(l.lastFull) < l.fullWait() {
 		ask.DueFrom = l.dueFrom
 	}
 	b, err := r.take(ctx, ask, l.lent())
@@ -218,7 +222,8 @@ func (l *loop) took(ctx context.Context, ask claim.Ask, b *claim.Batch) {
 	again := n == 0 && bounded && l.watch.State() != notify.Watching && !ask.Unpaused
 	l.look = n >= ask.Limit || again
 	if !bounded {
-		l.lastFull, l.slow = now, now.Sub(b.TakenAt) > slowLook
+		l.lastFull, l.fullTook = now, now.Sub(b.TakenAt)
+		l.slow = l.fullTook > slowLook
 	}
 	if again {
 		l.lastFull = time.Time{}
@@ -270,9 +275,18 @@ const lockedDelay = 5 * time.Millisecond
 // setPoll sets the time of the next poll. After a claim with the hint it is the time for one without.
 func (l *loop) setPoll(now time.Time) {
 	l.pollAt = now.Add(l.pollWait())
-	if full := l.lastFull.Add(fullLook); l.hinted && full.Before(l.pollAt) {
+	if full := l.lastFull.Add(l.fullWait()); l.hinted && full.Before(l.pollAt) {
 		l.pollAt = full
 	}
+}
+
+// fullWait is the longest time between two claims without the hint. They pass over all that is paused, which may be a lot, in a
+// tenth of the time at most; only what was committed minutes after it fell due waits for them.
+func (l *loop) fullWait() time.Duration {
+	if l.r.pausing() {
+		return max(fullLook, 10*l.fullTook)
+	}
+	return fullLook
 }
 
 // rearm sets the timer for the next due row or the next poll, whichever comes first.

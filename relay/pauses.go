@@ -26,6 +26,10 @@ func (r *relay) paused(row claim.Row) bool {
 	return slices.ContainsFunc(r.pauses, func(p outbox.Pause) bool { return p.Covers(row.Channel, row.TenantID) })
 }
 
+func (r *relay) channelPaused(channel string) bool {
+	return slices.ContainsFunc(r.pauses, func(p outbox.Pause) bool { return p.TenantID == "" && p.Covers(channel, "") })
+}
+
 // heedDeaf is how old the pauses may be while notifications do not arrive: each poll then reads them.
 const heedDeaf = deafPoll / 2
 
