@@ -55,6 +55,14 @@ func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", outbox.ErrInvalidOptions, fmt.Errorf(format, args...))
 }
 
+// failed is the error of an operation, with what to do about it.
+func failed(what string, err error) error {
+	if outbox.SQLState(err) == "42501" {
+		return fmt.Errorf("%s: this role lacks a grant, the README lists what each needs: %w", what, err)
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
 // checkTenant refuses what the tenant column cannot hold.
 func checkTenant(t outbox.Table, tenantID string) error {
 	if tenantID == "" || t.Names()["tenant_type"] != string(outbox.TenantUUID) {

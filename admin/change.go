@@ -88,7 +88,7 @@ func Redrive(ctx context.Context, db DB, t outbox.Table, f Filter, opts ChangeOp
 	}
 	r, err := apply(ctx, db, t, f, opts, change{statement: redriveSQL, ring: true})
 	if err != nil {
-		return r, fmt.Errorf("redrive (changed=%d): %w", r.Changed, err)
+		return r, failed(fmt.Sprintf("redrive (changed=%d)", r.Changed), err)
 	}
 	return r, nil
 }
@@ -112,7 +112,7 @@ func Cancel(ctx context.Context, db DB, t outbox.Table, f Filter, category, code
 	category, code = outbox.ShortCode(cmp.Or(category, CancelCategory)), outbox.ShortCode(cmp.Or(code, CancelCode))
 	r, err := apply(ctx, db, t, f, opts, change{statement: cancelSQL, args: []any{category, code}})
 	if err != nil {
-		return r, fmt.Errorf("cancel (changed=%d): %w", r.Changed, err)
+		return r, failed(fmt.Sprintf("cancel (changed=%d)", r.Changed), err)
 	}
 	return r, nil
 }

@@ -56,7 +56,7 @@ func list(ctx context.Context, db DB, t outbox.Table, f Filter, w way, after Cur
 	case after != "" && (state == "22P02" || state == "22007"): // no such uuid, time
 		return Page{}, invalid("the place %q does not belong to this list: give the same filter, or none to begin anew", after)
 	}
-	return Page{}, fmt.Errorf("list: %w", err)
+	return Page{}, failed("list", err)
 }
 
 // listIndex looks at the next entries of an index.

@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	_ "embed"
-	"fmt"
 
 	"github.com/mafesoftware/outbox-relay/outbox"
 	"github.com/mafesoftware/outbox-relay/sql"
@@ -33,7 +32,7 @@ func Pause(ctx context.Context, db DB, t outbox.Table, channel, tenantID string)
 	statement := sql.Fill(pauseSQL, t.Names())
 	err = db.QueryRow(ctx, statement, orNull(channel), orNull(tenantID), outbox.PausesChanged, MaxPauses).Scan(&n)
 	if err != nil {
-		return false, fmt.Errorf("pause: %w", err)
+		return false, failed("pause", err)
 	}
 	if n > 0 {
 		return true, nil
@@ -69,7 +68,7 @@ func resume(ctx context.Context, db DB, t outbox.Table, channel, tenantID string
 	statement := sql.Fill(resumeSQL, t.Names())
 	err = db.QueryRow(ctx, statement, orNull(channel), orNull(tenantID), outbox.PausesChanged, every).Scan(&n)
 	if err != nil {
-		return 0, fmt.Errorf("resume: %w", err)
+		return 0, failed("resume", err)
 	}
 	return n, nil
 }

@@ -43,7 +43,7 @@ func Show(ctx context.Context, db DB, t outbox.Table, id string) (m Message, err
 		return Message{}, fmt.Errorf("%w with the id %s", ErrNotFound, id)
 	}
 	if err != nil {
-		return Message{}, fmt.Errorf("show: %w", err)
+		return Message{}, failed("show", err)
 	}
 	m.Data, m.Headers = data, headers
 	return m, nil

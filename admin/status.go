@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
-	"fmt"
 	"slices"
 	"time"
 
@@ -86,7 +85,7 @@ func Look(ctx context.Context, db DB, t outbox.Table) (Status, error) {
 		return nil
 	})
 	if err != nil {
-		return Status{}, fmt.Errorf("status: %w", err)
+		return Status{}, failed("status", err)
 	}
 	l.sum()
 	if l.status.Pauses, err = t.Pauses(ctx, db); err != nil {

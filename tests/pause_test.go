@@ -2,6 +2,8 @@ package tests
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -310,4 +312,38 @@ func TestRelayWorksOnATableWithoutPausesAndHearsOfThemOnceItIsMigrated(t *testin
 	paused := b.enqueue(t, message())
 	awaitLook(t, r, from)
 	b.wantUntouched(t, paused)
+}
+
+// Otherwise it would send what is paused.
+func TestRelayThatMayNotReadThePausesIsToldWhatToGrant(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	role := "relay_" + strings.ToLower(rand.Text())
+	b.exec(t, "create role "+role)
+	t.Cleanup(func() {
+		if _, err := b.pool.Exec(context.Background(), "drop owned by "+role+"; drop role "+role); err != nil {
+			t.Error(err)
+		}
+	})
+	b.exec(t, "grant select, update on OUTBOX to "+role)
+	pool := newPool(t, b.dsn, func(config *pgxpool.Config) {
+		config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+			_, err := conn.Exec(ctx, "set role "+role)
+			return err
+		}
+	})
+	senders := relay.Senders{"webhook": newReceiver()}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := relay.Run(ctx, pool, b.table, senders, relay.Options{}); !errors.Is(err, outbox.ErrSchema) || !strings.Contains(err.Error(), "grant select on") {
+		t.Errorf("Run: got %v, want to be told what to grant", err)
+	}
+	if _, err := relay.RunOnce(ctx, pool, b.table, senders, relay.Options{}); !errors.Is(err, outbox.ErrSchema) {
+		t.Errorf("RunOnce: got %v, want to be told what to grant", err)
+	}
+	b.exec(t, "grant select on "+b.table.Names()["pause_table"]+" to "+role)
+	id := b.enqueue(t, message())
+	if s, err := relay.RunOnce(ctx, pool, b.table, senders, relay.Options{}); s.Sent != 1 || err != nil {
+		t.Errorf("RunOnce with the grants of the README: got %+v, %v, want %s sent", s, err, id)
+	}
 }
