@@ -47,7 +47,7 @@ func (t Table) Inspect(ctx context.Context, db DB) (Inspection, error) {
 	t = t.WithDefaults()
 	in := Inspection{Table: t, Trigger: TriggerMissing}
 	var enabled, source *string
-	err := db.QueryRow(ctx, inspectSQL, t.Schema, t.Name, t.dueIndex(), triggerName, t.TenantColumn, t.failedIndex(), t.pauseTable()).
+	err := db.QueryRow(ctx, inspectSQL, t.Schema, t.Name, t.dueIndex(), triggerName, t.TenantColumn, t.failedIndex(), t.PauseTable()).
 		Scan(&in.Columns, &in.DueIndex, &in.KeyIndex, &enabled, &source, &in.Settings, &in.Partitioned, &in.FailedIndex, &in.Pauses)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return in, nil

@@ -146,7 +146,7 @@ func (t Table) Names() sql.Names {
 		"trigger":       quote(triggerName),
 		"version_table": in("outbox_version_" + t.hash()),
 		"failed_index":  quote(t.failedIndex()),
-		"pause_table":   in(t.pauseTable()),
+		"pause_table":   in(t.PauseTable()),
 		"pause_key":     quote("outbox_pause_key_" + t.hash()),
 		"channel":       "'" + t.Channel() + "'",
 		"watch_lock":    t.WatchLock().String(),
@@ -162,7 +162,9 @@ const triggerName = "zz_outbox_wake"
 
 func (t Table) dueIndex() string    { return "outbox_due_" + t.hash() }
 func (t Table) failedIndex() string { return "outbox_failed_" + t.hash() }
-func (t Table) pauseTable() string  { return "outbox_pause_" + t.hash() }
+
+// PauseTable is the name, in the schema of the outbox, of the table of its pauses.
+func (t Table) PauseTable() string { return "outbox_pause_" + t.hash() }
 
 // SchemaName is the schema, public by default.
 func (t Table) SchemaName() string { return t.WithDefaults().Schema }

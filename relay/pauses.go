@@ -45,6 +45,9 @@ func (l *loop) heed(ctx context.Context) bool {
 	if !l.stale && (l.listener.Up() || time.Since(l.heeded) < heedDeaf) {
 		return true
 	}
+	if loan := l.lent(); loan != nil {
+		loan.Return() // nothing is heard while it is held
+	}
 	var now []outbox.Pause
 	err := r.statement(context.WithoutCancel(ctx), func(ctx context.Context) (err error) {
 		now, err = r.table.Pauses(ctx, r.pool)

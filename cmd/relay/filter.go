@@ -18,8 +18,8 @@ type filterFlags struct {
 	Key      string   `help:"With this idempotency key; needs --tenant." placeholder:"KEY" group:"Filter"`
 	Category string   `help:"Whose last failure has this category, such as red." placeholder:"NAME" group:"Filter"`
 	Code     string   `help:"Whose last failure has this code." placeholder:"CODE" group:"Filter"`
-	Since    moment   `help:"Last changed at this time or later: 2h (ago), 30d, 2026-03-01 or 2026-03-01T10:00:00Z." placeholder:"TIME" group:"Filter"`
-	Until    moment   `help:"Last changed before this time." placeholder:"TIME" group:"Filter"`
+	Since    instant   `help:"Last changed at this time or later: 2h (ago), 30d, 2026-03-01 or 2026-03-01T10:00:00Z." placeholder:"TIME" group:"Filter"`
+	Until    instant   `help:"Last changed before this time." placeholder:"TIME" group:"Filter"`
 }
 
 func (f filterFlags) filter() admin.Filter {
@@ -36,11 +36,11 @@ func (f filterFlags) empty() bool {
 	return len(f.ID)+len(f.State) == 0 && f.Channel+f.Tenant+f.Key+f.Category+f.Code == "" && f.Since.IsZero() && f.Until.IsZero()
 }
 
-// moment is a time, absolute or so long ago.
-type moment struct{ time.Time }
+// instant is a time, absolute or so long ago.
+type instant struct{ time.Time }
 
 // UnmarshalText reads a time of RFC 3339, a date (its begin, in local time), or a duration before now.
-func (m *moment) UnmarshalText(text []byte) error {
+func (m *instant) UnmarshalText(text []byte) error {
 	s := string(text)
 	var ago config.Duration
 	if ago.UnmarshalText(text) == nil {
