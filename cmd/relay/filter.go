@@ -18,8 +18,8 @@ type filterFlags struct {
 	Key      string   `help:"With this idempotency key; needs --tenant." placeholder:"KEY" group:"Filter"`
 	Category string   `help:"Whose last failure has this category, such as red." placeholder:"NAME" group:"Filter"`
 	Code     string   `help:"Whose last failure has this code." placeholder:"CODE" group:"Filter"`
-	Since    instant   `help:"Last changed at this time or later: 2h (ago), 30d, 2026-03-01 or 2026-03-01T10:00:00Z." placeholder:"TIME" group:"Filter"`
-	Until    instant   `help:"Last changed before this time." placeholder:"TIME" group:"Filter"`
+	Since    instant  `help:"Last changed at this time or later: 2h (ago), 30d, 2026-03-01 or 2026-03-01T10:00:00Z." placeholder:"TIME" group:"Filter"`
+	Until    instant  `help:"Last changed before this time." placeholder:"TIME" group:"Filter"`
 }
 
 func (f filterFlags) filter() admin.Filter {
@@ -43,7 +43,7 @@ type instant struct{ time.Time }
 func (m *instant) UnmarshalText(text []byte) error {
 	s := string(text)
 	var ago config.Duration
-	if ago.UnmarshalText(text) == nil {
+	if ago.UnmarshalText(text) == nil && ago >= 0 {
 		m.Time = time.Now().Add(-time.Duration(ago))
 		return nil
 	}
