@@ -37,6 +37,10 @@ var bars = []bar{
 	{"relays", "msg/s of 8 relays / 1 relay, no row sent twice", 0.9, true, eightRelays},
 	{"empty-claims", "claims per insert, 30 idle relays", 3, false, value("idle relays", "plain", "ours", "", "claims")},
 	{"memory", "resident set while draining 50,000, MB", 40, false, value("memory", "plain", "ours, tuned", "", "resident")},
+	{"senders-email", "emails/s by Resend's sender, 64 at once", 5000, true, value("senders", "plain", resendContender.name, "", "rate")},
+	{"senders-webhook", "signed webhooks/s, 64 at once", 5000, true, value("senders", "plain", webhookContender.name, "", "rate")},
+	{"senders-smtp", "emails/s by SMTP over a pool of 4", 1000, true, value("senders", "plain", smtpContender.name, "", "rate")},
+	{"senders-hang", "emails/s beside a channel that hangs / without it", 0.95, true, ratio("senders", "plain", hangContender.name, resendContender.name, "", "rate")},
 }
 
 // measureBars runs what the bars need and no more, of the named suites only if there are names.
@@ -58,6 +62,7 @@ func (b *bench) measureBars(ctx context.Context, names []string) error {
 			return b.measureEmptyClaims(ctx, 15)
 		}},
 		{"memory", func(ctx context.Context, b *bench) error { return b.measureMemory(ctx, 1, 50_000) }},
+		{"senders", func(ctx context.Context, b *bench) error { return b.measureSenders(ctx, 5, 30_000) }},
 		{"growth", barGrowth},
 	}
 	var failed error

@@ -66,7 +66,8 @@ func TestBarNamesAreThoseOfThePromises(t *testing.T) {
 		names = append(names, bar.name)
 	}
 	const want = "idle-p50 idle-p99 idle-vs-river steady-p99 late-p99 drain-vs-river drain-vs-floor drain-default " +
-		"writers-plain writers-slow writers-vs-notify history snapshot relays empty-claims memory"
+		"writers-plain writers-slow writers-vs-notify history snapshot relays empty-claims memory " +
+		"senders-email senders-webhook senders-smtp senders-hang"
 	if got := strings.Join(names, " "); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

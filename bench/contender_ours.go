@@ -34,9 +34,12 @@ func ours(name, about string, trigger trigger, opts relay.Options) contender {
 		if err := migrateOutbox(ctx, db, trigger); err != nil {
 			return nil, err
 		}
-		return &outboxSystem{db: db, options: opts}, nil
+		return &outboxSystem{db: db, options: opts, senders: handing}, nil
 	}}
 }
+
+// makeSenders makes the senders of one relay, and what ends them. They call handle when a message has arrived.
+type makeSenders func(handle) (senders relay.Senders, end func() error, err error)
 
 // trigger is how an insert wakes the relay.
 type trigger int
@@ -73,6 +76,7 @@ func migrateOutbox(ctx context.Context, db *database, trigger trigger) error {
 type outboxSystem struct {
 	db      *database
 	options relay.Options
+	senders makeSenders
 }
 
 // insert is the product's own Enqueue.
@@ -83,11 +87,11 @@ func (s *outboxSystem) insert(ctx context.Context, tx pgx.Tx, n int, at time.Tim
 }
 
 func (s *outboxSystem) fill(ctx context.Context, from, to int) error {
-	return fillOutbox(ctx, s.db.pool, from, to, "pendiente", 0)
+	return fillOutbox(ctx, s.db.pool, channel, from, to, "pendiente", 0)
 }
 
 // fillOutbox writes rows [from, to) as Enqueue would: due now or after a wait, or finished long ago.
-func fillOutbox(ctx context.Context, pool *pgxpool.Pool, from, to int, state outbox.State, wait time.Duration) error {
+func fillOutbox(ctx context.Context, pool *pgxpool.Pool, channel string, from, to int, state outbox.State, wait time.Duration) error {
 	data, err := json.Marshal(newPayload(0))
 	if err != nil {
 		return err
@@ -103,9 +107,13 @@ func fillOutbox(ctx context.Context, pool *pgxpool.Pool, from, to int, state out
 
 // start runs a relay with a pool of its own, as a process of its own would have.
 func (s *outboxSystem) start(ctx context.Context, handle handle) (stop func() error, err error) {
-	pool, err := newPool(ctx, s.db.dsn)
+	senders, end, err := s.senders(handle)
 	if err != nil {
 		return nil, err
+	}
+	pool, err := newPool(ctx, s.db.dsn)
+	if err != nil {
+		return nil, errors.Join(err, end())
 	}
 	opts := s.options
 	opts.Log = slog.New(slog.DiscardHandler)
@@ -126,25 +134,16 @@ func (s *outboxSystem) start(ctx context.Context, handle handle) (stop func() er
 			failed(err)
 		}
 	}
-	sender := transporte.Func(func(_ context.Context, m transporte.Message) (string, error) {
-		at := time.Now()
-		n, err := decode(m.Data)
-		if err != nil {
-			return "", err
-		}
-		handle(n, at)
-		return "", nil
-	})
 	running, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() {
-		ended <- relay.Run(running, pool, outbox.Table{}, relay.Senders{channel: sender}, opts)
+		ended <- relay.Run(running, pool, outbox.Table{}, senders, opts)
 	}()
 	stop = func() error {
 		cancel()
 		err := <-ended
 		pool.Close()
-		return err
+		return errors.Join(err, end())
 	}
 	select {
 	case <-listening:
@@ -154,8 +153,22 @@ func (s *outboxSystem) start(ctx context.Context, handle handle) (stop func() er
 	}
 }
 
+// handing makes a sender that decodes a message and hands it to handle.
+func handing(handle handle) (relay.Senders, func() error, error) {
+	sender := transporte.Func(func(_ context.Context, m transporte.Message) (string, error) {
+		at := time.Now()
+		n, err := decode(m.Data)
+		if err != nil {
+			return "", err
+		}
+		handle(n, at)
+		return "", nil
+	})
+	return relay.Senders{channel: sender}, func() error { return nil }, nil
+}
+
 func (s *outboxSystem) unfinished(ctx context.Context) (left bool, err error) {
-	err = s.db.pool.QueryRow(ctx, "select exists (select from outbox where estado in ('pendiente', 'procesando'))").Scan(&left)
+	err = s.db.pool.QueryRow(ctx, "select exists (select from outbox where estado in ('pendiente', 'procesando') and canal = $1)", channel).Scan(&left)
 	return left, err
 }
 

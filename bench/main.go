@@ -51,6 +51,7 @@ var suites = []struct {
 	{"lateness", latenessSuite},
 	{"relays", relaysSuite},
 	{"memory", memorySuite},
+	{"senders", sendersSuite},
 	{"growth", growthSuite},
 }
 

@@ -195,7 +195,7 @@ func fillParallel(ctx context.Context, e *entry, from, to int, state outbox.Stat
 	var g errgroup.Group
 	g.SetLimit(2)
 	for begin := from; begin < to; begin += step {
-		g.Go(func() error { return fillOutbox(ctx, e.db.pool, begin, min(begin+step, to), state, wait) })
+		g.Go(func() error { return fillOutbox(ctx, e.db.pool, channel, begin, min(begin+step, to), state, wait) })
 	}
 	return g.Wait()
 }
@@ -230,7 +230,7 @@ func claimTimes(ctx context.Context, tables []*grown, rounds int) ([][]float64, 
 const claimSize = 20
 
 func (g *grown) claim(ctx context.Context) (took time.Duration, err error) {
-	if err := fillOutbox(ctx, g.db.pool, g.next, g.next+claimSize, outbox.Pending, 0); err != nil {
+	if err := fillOutbox(ctx, g.db.pool, channel, g.next, g.next+claimSize, outbox.Pending, 0); err != nil {
 		return 0, err
 	}
 	g.next += claimSize

@@ -101,7 +101,7 @@ func child(ctx context.Context, args []string) error {
 			return err
 		}
 	}
-	s := &outboxSystem{db: &database{dsn: args[0]}, options: relay.Options{Concurrency: numbers[1], Batch: numbers[2]}}
+	s := &outboxSystem{db: &database{dsn: args[0]}, options: relay.Options{Concurrency: numbers[1], Batch: numbers[2]}, senders: handing}
 	p := newProbe(numbers[0])
 	stop, err := s.start(ctx, p.handle)
 	if err != nil {

@@ -42,6 +42,10 @@ var (
 )
 
 func (b *bench) measureThroughput(ctx context.Context, work work, rounds, n int, contenders ...contender) error {
+	return b.measureDrain(ctx, "throughput", work, rounds, n, contenders...)
+}
+
+func (b *bench) measureDrain(ctx context.Context, suite string, work work, rounds, n int, contenders ...contender) error {
 	s, err := b.plainDisk(ctx)
 	if err != nil {
 		return err
@@ -61,7 +65,7 @@ func (b *bench) measureThroughput(ctx context.Context, work work, rounds, n int,
 		}
 	}
 	for _, e := range entries {
-		b.addRounds(figure{suite: "throughput", disk: s.disk, contender: e.name, load: work.name, metric: "rate", unit: "msg/s"}, rates[e.name])
+		b.addRounds(figure{suite: suite, disk: s.disk, contender: e.name, load: work.name, metric: "rate", unit: "msg/s"}, rates[e.name])
 	}
 	return drop()
 }

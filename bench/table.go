@@ -29,6 +29,7 @@ var titles = []struct{ suite, title string }{
 	{"growth", "A claim of 20 rows, and the latency at 30/s, in tables that have grown"},
 	{"snapshot", "Throughput while another session holds an old snapshot, by the messages sent since it was opened"},
 	{"memory", "A relay that is a process of its own"},
+	{"senders", "Throughput of a backlog by the real senders, to a provider on this host"},
 }
 
 // tables makes those of a suite, one for each disk: a row for each contender, a column for each load and metric. With few

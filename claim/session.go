@@ -2,6 +2,7 @@ package claim
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"strings"
 	"time"
@@ -11,96 +12,109 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// PrepareSession gives a session of the caller's own, straight to the server, for good what Take sets for each claim. The
-// server ends a statement that takes longer than limit, which is at most 5 s: a claim whose answer is not waited for would
-// keep its rows until their lease ends.
-func (s *Store) PrepareSession(ctx context.Context, conn *pgx.Conn, durable bool, limit time.Duration) error {
+// Session takes rows on a connection of the caller's own, straight to the server. It is for one goroutine at a time.
+type Session struct {
+	Conn       *pgx.Conn
+	store      *Store
+	take, next *pgconn.StatementDescription
+}
+
+// NewSession gives a connection for good what Take sets for each claim. The server ends a statement that takes longer than
+// limit, which is at most 5 s: a claim whose answer is not waited for would keep its rows until their lease ends.
+func (s *Store) NewSession(ctx context.Context, conn *pgx.Conn, durable bool, limit time.Duration) (*Session, error) {
 	settings := plannerSQL + fmt.Sprintf(", set_config('statement_timeout', '%d', true)", limit.Milliseconds())
 	if !durable {
 		settings += asyncCommitSQL
 	}
-	_, err := conn.Exec(ctx, strings.ReplaceAll(settings, "true)", "false)"))
-	return err
+	if _, err := conn.Exec(ctx, strings.ReplaceAll(settings, "true)", "false)")); err != nil {
+		return nil, err
+	}
+	session := &Session{Conn: conn, store: s}
+	var err error
+	if session.take, err = conn.Prepare(ctx, s.takeOnly, s.takeOnly); err != nil {
+		return nil, err
+	}
+	session.next, err = conn.Prepare(ctx, s.next, s.next)
+	return session, err
 }
 
-// TakeOn is Take on a session that was prepared. It calls begin as soon as the claim is committed, and gives the batch once
-// the next due time is known: both are asked for in one round trip, in a transaction each.
-func (s *Store) TakeOn(ctx context.Context, conn *pgx.Conn, ask Ask, begin func(*Batch)) (*Batch, error) {
+// Take is Store.Take. It calls begin as soon as the claim is committed, and gives the batch once the next due time is known:
+// both are asked for in one round trip, in a transaction each.
+func (s *Session) Take(ctx context.Context, ask Ask, begin func(*Batch)) (*Batch, error) {
 	b := &Batch{Lease: ask.Lease, TakenAt: time.Now()}
-	if err := s.takeOn(ctx, conn, ask, b, begin); err != nil {
+	p := s.Conn.PgConn().StartPipeline(ctx)
+	err := s.ask(p, ask)
+	if err == nil {
+		err = receive(p, func(r *pgconn.ResultReader) error { return s.store.read(answer{ResultReader: r}, b) })
+	}
+	if err == nil {
+		begin(b)
+		err = receive(p, func(r *pgconn.ResultReader) error { return readNext(answer{ResultReader: r}, ask, b) })
+	}
+	if closed := p.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
 		return nil, fmt.Errorf("claim due (n=%d): %w", ask.Limit, err)
 	}
 	return b, nil
 }
 
-func (s *Store) takeOn(ctx context.Context, conn *pgx.Conn, ask Ask, b *Batch, begin func(*Batch)) error {
-	claim, err := prepare(ctx, conn, s.takeOnly, ask.args()...)
-	if err != nil {
-		return err
+// ask sends both questions, each a transaction of its own.
+func (s *Session) ask(p *pgconn.Pipeline, ask Ask) (err error) {
+	var from, channels, horizon []byte
+	if !ask.DueFrom.IsZero() {
+		from = binary.BigEndian.AppendUint64(nil, uint64(ask.DueFrom.UnixMicro()-postgresEpoch))
 	}
-	look, err := prepare(ctx, conn, s.next, ask.channels(), ask.horizon())
-	if err != nil {
-		return err
+	if ask.Horizon > 0 {
+		horizon = interval(ask.Horizon)
 	}
-	p := conn.PgConn().StartPipeline(ctx)
-	claim.send(p)
-	look.send(p)
-	err = p.Flush()
-	if err == nil {
-		err = receive(p, conn, func(rows pgx.Rows) error { return s.read(rows, b) })
+	if ask.Channels != nil {
+		if channels, err = s.Conn.TypeMap().Encode(pgtype.TextArrayOID, pgtype.BinaryFormatCode, ask.Channels, nil); err != nil {
+			return err
+		}
 	}
-	if err == nil {
-		begin(b)
-		err = receive(p, conn, func(rows pgx.Rows) error { return readNext(rows, ask, b) })
-	}
-	if closed := p.Close(); err == nil {
-		err = closed
-	}
-	return err
-}
-
-func readNext(rows pgx.Rows, ask Ask, b *Batch) error {
-	var next pgtype.Timestamptz
-	_, err := pgx.ForEachRow(rows, []any{&next}, func() error { return nil })
-	if len(b.Rows)+len(b.Closed) < ask.Limit {
-		b.Next = finite(next)
-	}
-	return err
-}
-
-// question is a prepared statement with its parameters.
-type question struct {
-	statement *pgconn.StatementDescription
-	values    pgx.ExtendedQueryBuilder
-}
-
-// prepare asks the server only the first time on a session.
-func prepare(ctx context.Context, conn *pgx.Conn, statement string, args ...any) (q question, err error) {
-	if q.statement, err = conn.Prepare(ctx, statement, statement); err != nil {
-		return q, err
-	}
-	return q, q.values.Build(conn.TypeMap(), q.statement, args)
-}
-
-// send makes a transaction of its own of q.
-func (q question) send(p *pgconn.Pipeline) {
-	p.SendQueryStatement(q.statement, q.values.ParamValues, q.values.ParamFormats, q.values.ResultFormats)
+	inBinary := []int16{pgtype.BinaryFormatCode}
+	limit := binary.BigEndian.AppendUint32(nil, uint32(ask.Limit))
+	p.SendQueryStatement(s.take, [][]byte{limit, interval(ask.Lease), from, channels}, inBinary, inBinary)
 	p.SendPipelineSync()
+	p.SendQueryStatement(s.next, [][]byte{channels, horizon}, inBinary, inBinary)
+	return p.Sync()
 }
 
 // receive reads the answer to one question, and that its transaction is committed.
-func receive(p *pgconn.Pipeline, conn *pgx.Conn, read func(pgx.Rows) error) error {
-	answer, err := p.GetResults()
+func receive(p *pgconn.Pipeline, read func(*pgconn.ResultReader) error) error {
+	result, err := p.GetResults()
 	if err != nil {
 		return err
 	}
-	rows, ok := answer.(*pgconn.ResultReader)
+	reader, ok := result.(*pgconn.ResultReader)
 	if !ok {
-		return fmt.Errorf("got %T for an answer", answer)
+		return fmt.Errorf("got %T for an answer", result)
 	}
-	if err := read(pgx.RowsFromResultReader(conn.TypeMap(), rows)); err != nil {
+	if err := read(reader); err != nil {
 		return err
 	}
 	_, err = p.GetResults() // the end of the transaction
+	return err
+}
+
+func readNext(a answer, ask Ask, b *Batch) error {
+	for a.Next() {
+		f := a.fields()
+		if len(b.Rows)+len(b.Closed) < ask.Limit {
+			b.Next = f.time(0)
+		}
+	}
+	return a.Err()
+}
+
+// answer is a result in binary.
+type answer struct{ *pgconn.ResultReader }
+
+func (a answer) Next() bool     { return a.NextRow() }
+func (a answer) fields() fields { return fields{values: a.Values()} }
+func (a answer) Err() error {
+	_, err := a.Close()
 	return err
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/mafesoftware/outbox-relay/outbox"
 )
@@ -109,81 +108,82 @@ func (s *Store) Take(ctx context.Context, ask Ask) (*Batch, error) {
 		statement = s.takeUnpaused
 	}
 	b := &Batch{Lease: ask.Lease, TakenAt: time.Now()}
-	args := append(ask.args(), ask.horizon())
-	err := s.planned(ctx, settings, statement, args, func(rows pgx.Rows) error { return s.read(rows, b) })
+	var from *time.Time
+	if !ask.DueFrom.IsZero() {
+		from = &ask.DueFrom
+	}
+	var horizon *time.Duration
+	if ask.Horizon > 0 {
+		horizon = &ask.Horizon
+	}
+	args := []any{ask.Limit, ask.Lease, from, ask.Channels, horizon}
+	err := s.planned(ctx, settings, statement, args, func(rows pgx.Rows) error { return s.read(pgxRows{rows}, b) })
 	if err != nil {
 		return nil, fmt.Errorf("claim due (n=%d): %w", ask.Limit, err)
 	}
 	return b, nil
 }
 
-// args are the parameters of takeOnly. One that is not given is an untyped nil.
-func (a Ask) args() []any {
-	var from any
-	if !a.DueFrom.IsZero() {
-		from = a.DueFrom
-	}
-	return []any{a.Limit, a.Lease, from, a.channels()}
-}
+// The columns that claim_due.sql gives.
+const (
+	colNow = iota
+	colSnapshot
+	colNext
+	colID
+	colTenant
+	colChannel
+	colDestination
+	colTemplate
+	colData
+	colKey
+	colState
+	colCode
+	colAttempts
+	colMaxAttempts
+	colLease
+	colScheduled
+	colDue
+	colOrderingKey
+	colHeaders
+)
 
-func (a Ask) channels() any {
-	if a.Channels == nil {
-		return nil
-	}
-	return a.Channels
-}
-
-func (a Ask) horizon() any {
-	if a.Horizon > 0 {
-		return a.Horizon
-	}
-	return nil
-}
-
-func (s *Store) read(rows pgx.Rows, b *Batch) error {
-	var (
-		id                                                              pgtype.UUID
-		next, lease, scheduled, due                                     pgtype.Timestamptz
-		tenant, channel, destination, template, key, state, code, order pgtype.Text
-		data, headers                                                   []byte // nil when null
-		attempts, maxAttempts                                           pgtype.Int4
-	)
-	into := []any{&b.Now, &b.Snapshot, &next, &id, &tenant, &channel, &destination, &template, &data, &key, &state, &code, &attempts, &maxAttempts,
-		&lease, &scheduled, &due}
-	if s.optional {
-		into = append(into, &order, &headers)
-	}
-	_, err := pgx.ForEachRow(rows, into, func() error {
-		b.Next = finite(next)
-		if !id.Valid {
-			return nil
+func (s *Store) read(rows rows, b *Batch) error {
+	for rows.Next() {
+		f := rows.fields()
+		if len(b.Rows)+len(b.Closed) == 0 {
+			b.Now, b.Snapshot, b.Next = f.time(colNow), string(f.values[colSnapshot]), f.time(colNext)
 		}
-		if outbox.State(state.String) == outbox.Failed {
-			b.Closed = append(b.Closed, Closed{ID: id.Bytes, TenantID: tenant.String, Channel: channel.String, Attempts: int(attempts.Int32), Code: code.String})
-			return nil
+		switch {
+		case f.values[colID] == nil:
+		case string(f.values[colState]) == string(outbox.Failed):
+			b.Closed = append(b.Closed, Closed{ID: f.id(colID), TenantID: string(f.values[colTenant]), Channel: string(f.values[colChannel]),
+				Attempts: f.integer(colAttempts), Code: string(f.values[colCode])})
+		default:
+			b.Rows = append(b.Rows, s.row(&f, b))
 		}
-		r := Row{ID: id.Bytes, TenantID: tenant.String, Channel: channel.String, Destination: destination.String, Template: template.String,
-			Data: data, Key: key.String, Attempts: int(attempts.Int32), MaxAttempts: int(maxAttempts.Int32), Lease: lease.Time,
-			Scheduled: finite(scheduled), OrderingKey: order.String, Headers: headers, Batch: b, due: finite(due)}
-		if !r.due.IsZero() {
-			r.Late = max(0, b.Now.Sub(r.due))
+		if f.err != nil {
+			return f.err
 		}
-		b.Rows = append(b.Rows, r)
-		return nil
-	})
+	}
 	slices.SortFunc(b.Rows, func(x, y Row) int {
 		return cmp.Or(x.due.Compare(y.due), bytes.Compare(x.ID[:], y.ID[:]))
 	})
 	if n := len(b.Rows); n > 0 {
 		b.Due = b.Rows[n-1].due
 	}
-	return err
+	return rows.Err()
 }
 
-// finite reads a time that may be null or infinite, which time.Time cannot be.
-func finite(t pgtype.Timestamptz) time.Time {
-	if !t.Valid || t.InfinityModifier != pgtype.Finite {
-		return time.Time{}
+func (s *Store) row(f *fields, b *Batch) Row {
+	text := f.texts(colTenant, colChannel, colDestination, colTemplate, colKey)
+	r := Row{ID: f.id(colID), TenantID: text[0], Channel: text[1], Destination: text[2], Template: text[3], Key: text[4],
+		Data: f.bytes(colData), Attempts: f.integer(colAttempts), MaxAttempts: f.integer(colMaxAttempts), Lease: f.time(colLease),
+		Scheduled: f.time(colScheduled), Batch: b, due: f.time(colDue)}
+	if s.optional {
+		r.OrderingKey, r.Headers = string(f.values[colOrderingKey]), f.bytes(colHeaders)
 	}
-	return t.Time
+	if !r.due.IsZero() {
+		r.Late = max(0, b.Now.Sub(r.due))
+	}
+	return r
 }

@@ -139,7 +139,7 @@ func (l *Listener) connect(ctx context.Context) (*pgx.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := prepareSession(dialing, conn, "outbox relay: listen"); err != nil {
+	if err := prepareSession(dialing, conn, ListenSession); err != nil {
 		return nil, err
 	}
 	// pgxlisten waits for the answer to LISTEN without a limit. HandleBacklog takes this one off again.
@@ -264,7 +264,6 @@ func (h *handler) seen(payload string) {
 type handler struct {
 	l         *Listener
 	loans     atomic.Int32
-	prepared  bool // for loans
 	connected atomic.Bool
 	listening chan struct{}
 	expected  atomic.Pointer[string] // payload of the probe under way; other relays probe on the same channel
@@ -278,7 +277,6 @@ func (h *handler) HandleBacklog(_ context.Context, _ string, conn *pgx.Conn) err
 		return err
 	}
 	h.loans.Store(unproven)
-	h.prepared = false
 	h.connected.Store(true)
 	signal(h.listening)
 	signal(h.l.Pauses)

@@ -1,38 +1,22 @@
 package notify
 
-import (
-	"context"
-
-	"github.com/jackc/pgx/v5"
-)
+import "github.com/jackc/pgx/v5"
 
 // Loan is the session that listens, lent for one claim to a relay that was asleep when a notification came: its server
 // process has just been awake, and no connection of the pool need be waited for. Whoever takes it gives it back in less
 // time than a probe may take, since nothing is heard meanwhile.
 type Loan struct {
+	Conn *pgx.Conn
+
 	h    *handler
-	conn *pgx.Conn
 	back chan struct{}
 }
 
 // Lent gives the loans. Only a relay that waits here at the moment gets one, the others a wake-up.
 func (b *Bell) Lent() <-chan *Loan { return b.lent }
 
-// Do lets ask use the session. prepare goes first when it is used for the first time. An error ends the loans of the session.
-func (l *Loan) Do(ctx context.Context, prepare, ask func(context.Context, *pgx.Conn) error) error {
-	if !l.h.prepared {
-		if err := prepare(ctx, l.conn); err != nil {
-			l.h.loans.Store(refused)
-			return err
-		}
-		l.h.prepared = true
-	}
-	err := ask(ctx, l.conn)
-	if err != nil {
-		l.h.loans.Store(refused)
-	}
-	return err
-}
+// Refuse ends the loans of this session, which could not claim.
+func (l *Loan) Refuse() { l.h.loans.Store(refused) }
 
 // Return gives the session back. It is called once.
 func (l *Loan) Return() { close(l.back) }
@@ -48,7 +32,7 @@ const (
 // wake wakes the relay for what was announced.
 func (h *handler) wake(conn *pgx.Conn) {
 	if h.loans.Load() == proven {
-		loan := &Loan{h: h, conn: conn, back: make(chan struct{})}
+		loan := &Loan{Conn: conn, h: h, back: make(chan struct{})}
 		select {
 		case h.l.Bell.lent <- loan:
 			<-loan.back

@@ -252,7 +252,7 @@ func (w *Watch) dial(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := prepareSession(ctx, conn, "outbox relay: watch"); err != nil {
+	if err := prepareSession(ctx, conn, WatchSession); err != nil {
 		return err
 	}
 	if _, err := conn.Exec(ctx, fmt.Sprintf("set lock_timeout = %d", lockWait.Milliseconds())); err != nil {

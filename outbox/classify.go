@@ -43,6 +43,11 @@ func Classify(category string) Class {
 	return Transient
 }
 
+// Known tells whether a category is one of the above. A sender may invent others.
+func Known(category string) bool {
+	return slices.Contains(TransientCategories(), category) || slices.Contains(PermanentCategories(), category)
+}
+
 // maxCode is the length of the columns for category and code that the table's other writers keep to, in characters.
 const maxCode = 64
 

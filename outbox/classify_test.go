@@ -55,3 +55,12 @@ func TestChangingAListOfCategoriesDoesNotChangeTheRule(t *testing.T) {
 		t.Error("a caller changed the categories of everybody")
 	}
 }
+
+func TestKnownCategoriesAreThoseOfTheContract(t *testing.T) {
+	t.Parallel()
+	for category, want := range map[string]bool{Network: true, Window: true, "": false, "inventada": false} {
+		if got := Known(category); got != want {
+			t.Errorf("%q: got %v, want %v", category, got, want)
+		}
+	}
+}

@@ -7,7 +7,7 @@ select
   (select i.indisvalid from pg_catalog.pg_index i join pg_catalog.pg_class ic on ic.oid = i.indexrelid
    where i.indrelid = c.oid and ic.relname = $3::text),
   exists (select from pg_catalog.pg_index i
-   where i.indrelid = c.oid and i.indisunique and i.indisvalid and i.indpred is null and i.indexprs is null
+   where i.indrelid = c.oid and i.indisunique and i.indisvalid and i.indimmediate and i.indpred is null and i.indexprs is null
      and (select array_agg(a.attname::text order by a.attname) from pg_catalog.pg_attribute a
           where a.attrelid = c.oid and a.attnum = any((i.indkey::int2[])[0:i.indnkeyatts - 1])) -- not those it only includes
        = (select array_agg(x order by x) from unnest(array[$5::text, 'clave_idempotencia']) x)),

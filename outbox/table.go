@@ -95,6 +95,7 @@ const (
 	watchClass int32 = 0x6f627857 // "obxW": held by the relay that watches; a writer that cannot share it stays silent
 	crossClass int32 = 0x6f627858 // "obxX": shared by each writer that has decided, until its commit is visible
 	roleClass  int32 = 0x6f627852 // "obxR": held by the one relay that may ask for the other two
+	purgeClass int32 = 0x6f627850 // "obxP": held by the one relay that deletes old messages
 )
 
 // WatchLock, CrossLock and RoleLock are the advisory locks by which a busy relay silences the insert trigger.
@@ -105,6 +106,9 @@ func (t Table) CrossLock() Lock { return t.lock(crossClass) }
 
 // RoleLock: see WatchLock.
 func (t Table) RoleLock() Lock { return t.lock(roleClass) }
+
+// PurgeLock is the advisory lock of whoever deletes old messages: see package retention.
+func (t Table) PurgeLock() Lock { return t.lock(purgeClass) }
 
 func (t Table) lock(class int32) Lock {
 	sum := t.sum()

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/mafesoftware/outbox-relay/outbox"
 	"github.com/mafesoftware/outbox-relay/relay"
 	"github.com/mafesoftware/outbox-relay/transporte"
@@ -43,6 +45,85 @@ func TestChannelWhoseSendsHangHoldsUpNoOther(t *testing.T) {
 	eventually(t, "a message that comes later is sent", func() bool { return d.count(t, "canal = 'correo' and estado = 'enviado'") == 101 })
 	stop()
 	close(finish)
+	if err := receive(t, ended, "the end of Run"); err != nil {
+		t.Error(err)
+	}
+}
+
+// A provider that hangs for hours leaves a backlog, older than what the other channels have. Passing over it in every claim
+// costs them more the longer it hangs.
+func TestBacklogOfAChannelThatHangsIsNotReadByEveryClaim(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	const hung, n, batch = 4000, 2000, 20
+	d.addMany(t, hung)
+	d.exec(t, "update outbox set canal = 'lento', programado_para = now() - interval '1 hour'")
+	d.addMany(t, n)
+	config := d.Config().Copy()
+	config.ConnConfig.RuntimeParams["application_name"] = "relay"
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var claims atomic.Int64
+	finish := make(chan struct{})
+	hangs := transporte.Func(func(context.Context, transporte.Message) (string, error) { <-finish; return "", nil })
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- relay.Run(ctx, pool, outbox.Table{}, relay.Senders{"correo": transporte.Func(sent), "lento": hangs}, relay.Options{
+			Log: silent, Batch: batch, Channels: map[string]relay.ChannelOptions{"correo": {Concurrency: 20}},
+			Observer: relay.Observer{Claim: func(relay.Claim) { claims.Add(1) }},
+		})
+	}()
+	eventually(t, "the other channel is sent", func() bool { return d.count(t, "canal = 'correo' and estado = 'enviado'") == n })
+	made := claims.Load()
+	stop()
+	close(finish)
+	if err := receive(t, ended, "the end of Run"); err != nil {
+		t.Error(err)
+	}
+	pool.Close()
+	eventually(t, "its sessions have told what they read", func() bool {
+		var open int
+		err := d.QueryRow(t.Context(), "select count(*) from pg_stat_activity where application_name = 'relay' and datname = current_database()").Scan(&open)
+		return err == nil && open == 0
+	})
+	var read int64
+	err = d.QueryRow(t.Context(), "select idx_tup_read from pg_stat_user_indexes where indexrelid = $1::regclass", outbox.Table{}.Names()["due_index"]).Scan(&read)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if made < n/batch || read < n || read > made*hung/2 {
+		t.Errorf("%d claims read %d entries of the index, want fewer than half of the backlog each time", made, read)
+	}
+}
+
+func TestBacklogOfAChannelThatRecoversIsSentWhileOthersAreBusy(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	d.addMany(t, 1000)
+	d.exec(t, "update outbox set canal = 'lento', programado_para = now() - interval '1 hour'")
+	d.addMany(t, 1000)
+	finish := make(chan struct{})
+	recovers := transporte.Func(func(context.Context, transporte.Message) (string, error) { <-finish; return "", nil })
+	var left atomic.Int32
+	left.Store(1000)
+	// Its backlog never ends: each message that it sends is followed by another.
+	busy := transporte.Func(func(context.Context, transporte.Message) (string, error) {
+		if left.Add(-1) == 500 {
+			close(finish)
+		}
+		d.addMany(t, 1)
+		return "", nil
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- relay.Run(ctx, d.Pool, outbox.Table{}, relay.Senders{"correo": busy, "lento": recovers}, relay.Options{Log: silent})
+	}()
+	eventually(t, "the backlog is sent", func() bool { return d.count(t, "canal = 'lento' and estado = 'enviado'") == 1000 })
+	stop()
 	if err := receive(t, ended, "the end of Run"); err != nil {
 		t.Error(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/mafesoftware/outbox-relay/notify"
 	"github.com/mafesoftware/outbox-relay/outbox"
 )
 
@@ -110,17 +111,5 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 // connectListener dials a session of its own for the listener.
 func (r *relay) connectListener(ctx context.Context) (*pgx.Conn, error) {
-	pool := r.pool.Config()
-	config := pool.ConnConfig
-	if r.opts.ListenDSN != "" {
-		var err error
-		if config, err = pgx.ParseConfig(r.opts.ListenDSN); err != nil {
-			return nil, errors.New("ListenDSN is not a Postgres connection string or URL")
-		}
-	} else if pool.BeforeConnect != nil { // short-lived passwords
-		if err := pool.BeforeConnect(ctx, config); err != nil {
-			return nil, err
-		}
-	}
-	return pgx.ConnectConfig(ctx, config)
+	return notify.Dial(ctx, r.pool, r.opts.ListenDSN)
 }

@@ -55,10 +55,11 @@ func ExampleRunOnce() {
 // Metrics come from an Observer, not from the log.
 func ExampleObserver() {
 	observer := relay.Observer{
-		SendStart: func(a relay.Attempt) {
+		SendStart: func(ctx context.Context, a relay.Attempt) context.Context {
 			fmt.Println("late by", a.Late) // from when it was due, or committed, to its send
+			return ctx
 		},
-		SendEnd: func(e relay.SendEnd) {
+		SendEnd: func(_ context.Context, e relay.SendEnd) {
 			if e.Abandoned {
 				fmt.Println("the sender of", e.Channel, "ignores its context")
 			}

@@ -72,7 +72,7 @@ func TestRowsThatCannotBeSentWithinTheirLeaseAreGivenBackAndNotStarvedByNewerOne
 	retry := d.add(t, fields{"intentos": "2", "proximo_intento_en": "now() - interval '1 second'", "programado_para": "now() - interval '1 hour'"})
 	first := slow{takes: 800 * time.Millisecond}
 	opts := relay.Options{Batch: 9, Concurrency: 1, Lease: 5 * time.Second, Timeout: 2500 * time.Millisecond}
-	opts.Observer.SendEnd = func(relay.SendEnd) { d.addMany(t, 10) } // steady load
+	opts.Observer.SendEnd = func(context.Context, relay.SendEnd) { d.addMany(t, 10) } // steady load
 	summary := d.runOnce(t, first.Send, opts)
 	if summary.Claimed != 9 || summary.Released == 0 || summary.Sent+summary.Released != 9 {
 		t.Fatalf("got %+v, want 9 claimed, some of them sent and the others released", summary)

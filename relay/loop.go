@@ -16,13 +16,6 @@ const (
 	// herdDelay spreads the claims of relays that came back empty last time: another one was quicker, and will be again.
 	// What it says then makes them stay where they are.
 	herdDelay, herdSpread = 2 * time.Millisecond, 100 * time.Millisecond
-	// dueMargin is longer than the longest transaction of an ordinary writer: with DueFrom, only rows that fell due
-	// before the last claimed one by more than this are passed over.
-	dueMargin = time.Minute
-	// fullLook is the longest time between two claims without DueFrom.
-	fullLook = 2 * time.Second
-	// slowLook is how long a claim without DueFrom must take for the next ones to have it.
-	slowLook = 5 * time.Millisecond
 )
 
 // loop claims. Everything in it belongs to the goroutine of run.
@@ -35,6 +28,7 @@ type loop struct {
 	// loan is the listener's session while the loop has it.
 	loan  *notify.Loan
 	timer *time.Timer
+	at    time.Time // when it fires, a wait of woken aside
 	// due says why the timer will fire.
 	due notify.Cause
 	// waiting: it will fire for a look that was put off in woken.
@@ -47,21 +41,20 @@ type loop struct {
 	retryAt      time.Time // no claim before this, after one that failed
 	// asked: the next claim answers an announcement. empty: the last one that did found nothing.
 	asked, empty bool
-	// dueFrom is the hint for the next claims, lastFull the time of the last one without it.
-	dueFrom, lastFull time.Time
-	fullTook          time.Duration // that one
-	partial           bool          // the last claim left out channels that could carry no more
-	slow, hinted      bool          // the last claim without it was slow; the last claim had it
-	lastHelp          time.Time
-	helpWait          time.Duration
-	stale             bool // the pauses may have changed since they were read
-	heeded            time.Time
-	watching          bool // as last reported
-	silenced          bool // writers were kept silent since the last crossing
+	bounds       bounds
+	lanes        []string // of the last claim
+	partial      bool     // it left out channels that could carry no more
+	bounded      bool     // it had a bound
+	lastHelp     time.Time
+	helpWait     time.Duration
+	stale        bool // the pauses may have changed since they were read
+	heeded       time.Time
+	watching     bool // as last reported
+	silenced     bool // writers were kept silent since the last crossing
 }
 
 func newLoop(r *relay) *loop {
-	return &loop{r: r, listener: r.newListener(), watch: r.newWatch(), tempo: tempo{claim: &r.claims, write: &r.writes}, timer: time.NewTimer(0), due: notify.Start, helpWait: shortestHelp, heeded: time.Now()}
+	return &loop{r: r, listener: r.newListener(), watch: r.newWatch(), tempo: tempo{claim: &r.claims, write: &r.writes}, timer: time.NewTimer(0), due: notify.Start, bounds: bounds{}, helpWait: shortestHelp, heeded: time.Now()}
 }
 
 // run claims until ctx ends.
@@ -99,6 +92,9 @@ func (l *loop) run(ctx context.Context) {
 			l.armStuck()
 		}
 		l.steer(ctx)
+		if l.r.opts.Observer.Turn != nil {
+			l.r.opts.Observer.Turn(max(0, time.Until(l.at)))
+		}
 	}
 }
 
@@ -184,13 +180,16 @@ func (l *loop) claim(ctx context.Context) bool {
 		return false
 	}
 	ask := r.ask(limit)
-	l.partial = partial
+	l.partial, l.lanes = partial, open
 	if l.partial {
 		ask.Channels = open
+	} else {
+		l.lanes = r.work.names
 	}
-	if !crossed && l.slow && time.Since(l.lastFull) < l.fullWait() {
-		ask.DueFrom = l.dueFrom
+	if !crossed {
+		ask.DueFrom = l.bounds.from(l.lanes, l.partial, time.Now())
 	}
+	l.bounded = !ask.DueFrom.IsZero()
 	b, err := r.take(ctx, ask, l.lent())
 	if err != nil {
 		l.failed()
@@ -215,18 +214,14 @@ func (l *loop) failed() {
 func (l *loop) took(ctx context.Context, ask claim.Ask, b *claim.Batch) {
 	now := time.Now()
 	n := len(b.Rows) + len(b.Closed)
-	bounded := !ask.DueFrom.IsZero()
 	l.failures = 0
-	// What the hint hides may be what the wake-up was for. A relay that watches has had none, and looks again soon; one that
+	// What the bound hides may be what the wake-up was for. A relay that watches has had none, and looks again soon; one that
 	// passes over what is paused may have to pass over a lot.
-	again := n == 0 && bounded && l.watch.State() != notify.Watching && !ask.Unpaused
+	again := n == 0 && l.bounded && l.watch.State() != notify.Watching && !ask.Unpaused
 	l.look = n >= ask.Limit || again
-	if !bounded {
-		l.lastFull, l.fullTook = now, now.Sub(b.TakenAt)
-		l.slow = l.fullTook > slowLook
-	}
+	l.bounds.took(l.lanes, l.bounded, ask.Unpaused && n < ask.Limit, b, now)
 	if again {
-		l.lastFull = time.Time{}
+		l.bounds.lookAgain(l.lanes)
 		return
 	}
 	if n > 0 || l.asked {
@@ -234,12 +229,6 @@ func (l *loop) took(ctx context.Context, ask claim.Ask, b *claim.Batch) {
 	}
 	l.asked = false
 	l.tempo.claimed(now, n)
-	switch {
-	case ask.Unpaused && n < ask.Limit && !l.partial: // what fell due until now and is still there is paused
-		l.dueFrom = b.Now.Add(-dueMargin)
-	case !b.Due.IsZero():
-		l.dueFrom = b.Due.Add(-dueMargin)
-	}
 	if l.look {
 		return
 	}
@@ -250,13 +239,13 @@ func (l *loop) took(ctx context.Context, ask claim.Ask, b *claim.Batch) {
 		l.next = l.dueTime(now, b)
 	}
 	l.r.bell.SetNext(known)
-	if !bounded && !l.partial {
+	leftNothing := !l.bounded && !l.partial && !ask.Unpaused
+	if leftNothing {
 		l.r.bell.Saw(b.Snapshot)
 	}
-	l.hinted = bounded
 	l.setPoll(now)
 	l.rearm()
-	if !bounded && !l.partial && !ask.Unpaused && l.watch.State() == notify.Off && l.listener.Peers() {
+	if leftNothing && l.watch.State() == notify.Off && l.listener.Peers() {
 		_ = l.r.statement(ctx, func(ctx context.Context) error { return l.listener.Seen(ctx, b.Now, b.Snapshot) }) // only a hint
 	}
 }
@@ -272,21 +261,15 @@ func (l *loop) dueTime(now time.Time, b *claim.Batch) time.Time {
 // lockedDelay is the wait before another look for a row that is due and that a claim did not get.
 const lockedDelay = 5 * time.Millisecond
 
-// setPoll sets the time of the next poll. After a claim with the hint it is the time for one without.
+// setPoll sets the time of the next poll. After a claim with a bound it is the time for one without.
 func (l *loop) setPoll(now time.Time) {
 	l.pollAt = now.Add(l.pollWait())
-	if full := l.lastFull.Add(l.fullWait()); l.hinted && full.Before(l.pollAt) {
+	if !l.bounded {
+		return
+	}
+	if full := l.bounds.until(l.lanes, l.partial); full.Before(l.pollAt) {
 		l.pollAt = full
 	}
-}
-
-// fullWait is the longest time between two claims without the hint. They pass over all that is paused, which may be a lot, in a
-// tenth of the time at most; only what was committed minutes after it fell due waits for them.
-func (l *loop) fullWait() time.Duration {
-	if l.r.pausing() {
-		return max(fullLook, 10*l.fullTook)
-	}
-	return fullLook
 }
 
 // rearm sets the timer for the next due row or the next poll, whichever comes first.
@@ -317,7 +300,7 @@ func (l *loop) armStuck() {
 }
 
 func (l *loop) arm(at time.Time, due notify.Cause) {
-	l.due, l.waiting = due, false
+	l.at, l.due, l.waiting = at, due, false
 	l.timer.Reset(time.Until(at))
 }
 

@@ -56,13 +56,18 @@ func (r *relay) begin(ctx context.Context, rows []claim.Row) {
 // is given back. The function that it returns waits for that.
 func (r *relay) stopAtEnd(ctx context.Context) (wait func()) {
 	done := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
+	end := func() {
 		defer close(done)
 		r.results.release(r.work.stop()...)
-	})
+	}
+	stop := context.AfterFunc(ctx, end)
 	return func() {
-		if !stop() {
-			<-done
+		if stop() { // it has not begun, although ctx may have ended a moment ago
+			if ctx.Err() == nil {
+				return
+			}
+			end()
 		}
+		<-done
 	}
 }

@@ -66,7 +66,8 @@ func (l *loop) heed(ctx context.Context) bool {
 		r.log.Info("pauses have changed", "pauses", len(now))
 		r.pauses = now
 		r.results.release(r.work.withdraw(r.paused)...)
-		l.look, l.lastFull = true, time.Time{} // what was paused may be older than the hint
+		clear(l.bounds) // what was paused may lie below
+		l.look = true
 	}
 	return true
 }

@@ -26,11 +26,11 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"runtime"
 	"slices"
 	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/mafesoftware/outbox-relay/claim"
@@ -51,7 +51,8 @@ type relay struct {
 	log     *slog.Logger
 	once    bool // RunOnce: a failed claim is not made again, a failed write a few times
 
-	store *claim.Store
+	store   *claim.Store
+	session *claim.Session // on the connection that listens; belongs to whoever claims
 	// pauses belongs to whoever claims. repaused has an element when it may have changed.
 	pauses   []outbox.Pause
 	repaused chan struct{}
@@ -107,10 +108,13 @@ func (r *relay) ask(limit int) claim.Ask {
 func (r *relay) take(ctx context.Context, ask claim.Ask, loan *notify.Loan) (b *claim.Batch, err error) {
 	r.bell.Looking()
 	asking := context.WithoutCancel(ctx)
-	begin := func(b *claim.Batch) { r.taken(ctx, ask, b) }
 	if loan != nil && ask.Unpaused {
 		loan.Return() // it may have to pass over a lot
 		loan = nil
+	}
+	begin := func(b *claim.Batch) {
+		r.taken(ctx, ask, b)
+		runtime.Gosched() // the senders first
 	}
 	if loan != nil {
 		if b := r.takeOn(asking, ask, loan, begin); b != nil {
@@ -144,17 +148,21 @@ func (r *relay) taken(ctx context.Context, ask claim.Ask, b *claim.Batch) {
 }
 
 // takeOn claims on the session that listens, and gives nil when that cannot be done: its role may only listen, for example.
-func (r *relay) takeOn(ctx context.Context, ask claim.Ask, loan *notify.Loan, begin func(*claim.Batch)) (b *claim.Batch) {
+func (r *relay) takeOn(ctx context.Context, ask claim.Ask, loan *notify.Loan, begin func(*claim.Batch)) *claim.Batch {
 	defer loan.Return()
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	err := loan.Do(ctx, func(ctx context.Context, conn *pgx.Conn) error {
-		return r.store.PrepareSession(ctx, conn, ask.Durable, probeTimeout/2)
-	}, func(ctx context.Context, conn *pgx.Conn) (err error) {
-		b, err = r.store.TakeOn(ctx, conn, ask, begin)
-		return err
-	})
+	var err error
+	if r.session == nil || r.session.Conn != loan.Conn {
+		r.session, err = r.store.NewSession(ctx, loan.Conn, ask.Durable, probeTimeout/2)
+	}
+	var b *claim.Batch
+	if err == nil {
+		b, err = r.session.Take(ctx, ask, begin)
+	}
 	if err != nil {
+		loan.Refuse()
+		r.session = nil
 		r.log.Info("the session that listens does not claim, the pool does", "err", describe(err))
 	}
 	return b

@@ -140,14 +140,15 @@ func TestTheObserverSeesEachStepOfAMessageInItsOrder(t *testing.T) {
 				note("claim")
 			}
 		},
-		SendStart: func(a relay.Attempt) {
+		SendStart: func(ctx context.Context, a relay.Attempt) context.Context {
 			note("start")
 			if a.ID != id || a.Number != 2 || a.Channel != "correo" || a.TenantID != "6b5a3f0e-7d5c-4c1e-9f2a-0d3b8a4c5e6f" ||
 				a.Late < time.Hour || a.Late > 2*time.Hour {
 				t.Errorf("got %+v, want attempt 2 of %s, an hour late", a, id)
 			}
+			return ctx
 		},
-		SendEnd: func(e relay.SendEnd) {
+		SendEnd: func(_ context.Context, e relay.SendEnd) {
 			note("end")
 			if e.ID != id || e.Category != "limite" || e.Code != "429" || !e.Uncertain || e.Abandoned {
 				t.Errorf("got %+v, want limite 429, uncertain, of %s", e, id)

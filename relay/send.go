@@ -40,16 +40,18 @@ func (r *relay) process(row claim.Row) {
 	if r.opts.Observer.SendStart != nil || r.opts.Observer.SendEnd != nil {
 		attempt = attemptOf(row)
 	}
+	// Not the relay's context: what has begun may finish within its timeout when the relay is asked to stop.
+	ctx := context.Background()
 	if r.opts.Observer.SendStart != nil {
-		r.opts.Observer.SendStart(attempt)
+		ctx = r.opts.Observer.SendStart(ctx, attempt)
 	}
 	begun := time.Now()
-	externalID, failed, abandoned := r.attempt(sender, row)
+	externalID, failed, abandoned := r.attempt(ctx, sender, row)
 	took := time.Since(begun)
 	result := r.settle(row, externalID, failed)
 	if r.opts.Observer.SendEnd != nil {
-		r.opts.Observer.SendEnd(SendEnd{Attempt: attempt, Took: took, Category: result.Category, Code: result.Code,
-			Uncertain: failed != nil && failed.Uncertain, Abandoned: abandoned})
+		r.opts.Observer.SendEnd(ctx, SendEnd{Attempt: attempt, Took: took, Outcome: outcomeOf(result), Category: result.Category,
+			Code: result.Code, Uncertain: failed != nil && failed.Uncertain, Abandoned: abandoned})
 	}
 	r.results.add(result)
 }
@@ -60,9 +62,8 @@ type answer struct {
 }
 
 // attempt calls the sender in a goroutine of its own, so that one that ignores its context can be left behind.
-func (r *relay) attempt(sender transporte.Sender, row claim.Row) (externalID string, failed *transporte.Error, abandoned bool) {
-	// Not the relay's context: what has begun may finish within its timeout when the relay is asked to stop.
-	ctx, cancel := context.WithTimeout(context.Background(), r.opts.policy(row.Channel).Timeout)
+func (r *relay) attempt(ctx context.Context, sender transporte.Sender, row claim.Row) (externalID string, failed *transporte.Error, abandoned bool) {
+	ctx, cancel := context.WithTimeout(ctx, r.opts.policy(row.Channel).Timeout)
 	defer cancel()
 	answered := make(chan answer, 1)
 	go func() { answered <- r.call(ctx, sender, row) }()
@@ -138,8 +139,8 @@ func headers(raw json.RawMessage) map[string]string {
 }
 
 func attemptOf(row claim.Row) Attempt {
-	return Attempt{ID: uuid.UUID(row.ID).String(), TenantID: row.TenantID, Channel: row.Channel, Number: row.Attempts,
-		Late: row.Late + time.Since(row.Batch.TakenAt)}
+	return Attempt{ID: uuid.UUID(row.ID).String(), TenantID: row.TenantID, Channel: row.Channel, Template: row.Template,
+		IdempotencyKey: row.Key, Number: row.Attempts, Late: row.Late + time.Since(row.Batch.TakenAt), headers: string(row.Headers)}
 }
 
 // settle decides what a send's answer means for its row.

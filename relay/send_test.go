@@ -78,7 +78,7 @@ func TestASenderThatHangsIsCutAtItsTimeoutAndOneThatIgnoresThatIsLeftBehind(t *t
 		return "", nil
 	}
 	begun := time.Now()
-	summary := d.runOnce(t, send, relay.Options{Timeout: time.Second, Observer: relay.Observer{SendEnd: func(e relay.SendEnd) {
+	summary := d.runOnce(t, send, relay.Options{Timeout: time.Second, Observer: relay.Observer{SendEnd: func(_ context.Context, e relay.SendEnd) {
 		mu.Lock()
 		defer mu.Unlock()
 		ends[e.ID] = e

@@ -180,7 +180,7 @@ func TestAResultIsWrittenAlthoughTheEndComesRightAfterTheAnswer(t *testing.T) {
 	for range rounds {
 		d.addMany(t, 3)
 		ctx, cancel := context.WithCancel(t.Context())
-		opts := relay.Options{Concurrency: 2, Log: silent, Observer: relay.Observer{SendEnd: func(relay.SendEnd) { cancel() }}}
+		opts := relay.Options{Concurrency: 2, Log: silent, Observer: relay.Observer{SendEnd: func(context.Context, relay.SendEnd) { cancel() }}}
 		if err := relay.Run(ctx, d.Pool, outbox.Table{}, relay.Senders{"correo": &received}, opts); err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -17,6 +18,7 @@ type work struct {
 	// roomy has one element when room may have grown. Not the bell: a wake-up must never be mistaken for this.
 	roomy chan struct{}
 	group errgroup.Group
+	names []string // of all lanes
 
 	mu sync.Mutex
 	// lanes has a lane for each channel with a sender, and under "" one for all others.
@@ -41,6 +43,7 @@ func newWork(limits map[string]int, process func(claim.Row)) *work {
 	for channel, limit := range limits {
 		w.lanes[channel] = &lane{limit: limit}
 	}
+	w.names = slices.Sorted(maps.Keys(limits))
 	return w
 }
 

@@ -15,8 +15,15 @@ const module = "github.com/mafesoftware/outbox-relay/"
 // mayImport is the drawing of who may know whom, by folder: a package below a folder of this list follows its nearest
 // entry. Arrows point down only. Tests may import what they like.
 var mayImport = map[string][]string{
-	"cmd/relay":  {"internal/config", "admin", "migrate", "relay", "transporte", "notify", "claim", "outbox", "sql"},
-	"examples":   {"migrate", "relay", "transporte", "notify", "claim", "outbox", "sql", "internal/localpg", "examples"},
+	"cmd/relay": {"admin", "doctor", "internal/config", "internal/health", "metrics", "tracing", "retention", "migrate", "relay", "transporte", "notify", "claim", "outbox", "sql"},
+	"examples":  {"migrate", "relay", "transporte", "notify", "claim", "outbox", "sql", "internal/localpg", "examples"},
+	// What looks on while a relay works, or works beside it.
+	"metrics":         {"retention", "relay", "notify", "outbox", "sql"},
+	"tracing":         {"relay", "outbox"},
+	"retention":       {"notify", "outbox"},
+	"doctor":          {"migrate", "notify", "outbox", "sql"},
+	"internal/health": {"relay", "outbox"},
+
 	"relay":      {"transporte", "notify", "claim", "outbox"},
 	"claim":      {"outbox", "sql"},
 	"notify":     {"outbox"},
@@ -41,9 +48,10 @@ var mayLog = []string{"cmd", "examples", "relay", "notify", "internal/httpsend/s
 // mustNotCarry is what a program does not get by importing a package: someone who only enqueues wants a driver and
 // nothing else.
 var mustNotCarry = map[string][]string{
-	"outbox":     {"github.com/jackc/tern", "github.com/jackc/pgxlisten", "github.com/testcontainers"},
-	"transporte": {"github.com/jackc/tern", "github.com/jackc/pgxlisten", "github.com/testcontainers"},
-	"relay":      {"github.com/jackc/tern", "github.com/testcontainers"},
+	"outbox":     {"github.com/prometheus", "go.opentelemetry.io", "github.com/jackc/tern", "github.com/jackc/pgxlisten", "github.com/testcontainers"},
+	"transporte": {"github.com/prometheus", "go.opentelemetry.io", "github.com/jackc/tern", "github.com/jackc/pgxlisten", "github.com/testcontainers"},
+	"doctor":     {"github.com/testcontainers"},
+	"relay":      {"github.com/prometheus", "go.opentelemetry.io", "github.com/jackc/tern", "github.com/testcontainers"},
 	"cmd/relay":  {"github.com/testcontainers", "testing"},
 }
 

@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -36,8 +37,8 @@ func (j *journal) observer() relay.Observer {
 	return relay.Observer{
 		Wake:          func(cause notify.Cause) { j.add(woken(cause)) },
 		Claim:         func(c relay.Claim) { j.add(c) },
-		SendStart:     func(a relay.Attempt) { j.add(sending(a)) },
-		SendEnd:       func(e relay.SendEnd) { j.add(e) },
+		SendStart:     func(ctx context.Context, a relay.Attempt) context.Context { j.add(sending(a)); return ctx },
+		SendEnd:       func(_ context.Context, e relay.SendEnd) { j.add(e) },
 		Recorded:      func(r relay.Recorded) { j.add(r) },
 		Listening:     func(err error) { j.add(listening{err}) },
 		DatabaseError: func(err error) { j.add(failed{err}) },

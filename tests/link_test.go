@@ -3,9 +3,13 @@ package tests
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/mafesoftware/outbox-relay/internal/localpg/pgtest"
@@ -16,10 +20,11 @@ import (
 
 // throughProxy is a pool that goes through p, as the listener does when it has no DSN of its own. It does not ask an idle
 // connection whether it is alive before it uses it, so that a test decides which question is lost.
-func throughProxy(t *testing.T, b *box, p *proxy) *pgxpool.Pool {
+func throughProxy(t *testing.T, b *box, p *proxy, connections int32) *pgxpool.Pool {
 	t.Helper()
 	pool := newPool(t, b.dsn, func(config *pgxpool.Config) {
 		p.dial(config)
+		config.MaxConns = connections
 		config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
 	})
 	t.Cleanup(p.cut) // closing a pool waits for silent connections
@@ -74,7 +79,7 @@ func TestEveryConnectionDeadIsSurvivedInSeconds(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
 	p := newProxy(t, b.dsn)
-	pool := throughProxy(t, b, p)
+	pool := throughProxy(t, b, p, 4)
 	r := b.sleeping(t, pool, newReceiver(), relay.Options{ProbeInterval: 500 * time.Millisecond, Lease: 5 * time.Second})
 	var idle []*pgxpool.Conn
 	for range int(pool.Config().MaxConns) {
@@ -124,13 +129,15 @@ func TestClaimWhoseAnswerIsLostComesBackWhenItsLeaseEnds(t *testing.T) {
 	b := newBox(t)
 	p := newProxy(t, b.dsn)
 	to := newReceiver()
-	pool := throughProxy(t, b, p)
+	pool := throughProxy(t, b, p, 1) // on which the claim is prepared
 	r := b.sleeping(t, pool, to, relay.Options{ListenDSN: b.dsn, Lease: 5 * time.Second})
-	b.awaitNotified(t, r) // no other wake-up is on its way
-	eventually(t, "the relay to have heard every answer", func() bool { return pool.Stat().AcquiredConns() == 0 })
 	before := r.len()
+	id := b.enqueueIn(t, 2*time.Second) // what a timer wakes for is claimed on the pool
+	_, _, at := await(t, r.journal, before, "its announcement", func(w woken) bool { return notify.Cause(w) == notify.Schedule })
+	await(t, r.journal, at, "the look that sets the timer", func(relay.Claim) bool { return true })
+	eventually(t, "the relay to have heard every answer", func() bool { return pool.Stat().AcquiredConns() == 0 })
+	before = r.len()
 	p.loseAnswers()
-	id := b.enqueue(t, message())
 	eventually(t, "the claim to reach the server", func() bool {
 		state, _ := b.row(t, id)
 		return state == outbox.Processing
@@ -143,6 +150,56 @@ func TestClaimWhoseAnswerIsLostComesBackWhenItsLeaseEnds(t *testing.T) {
 	state, attempts := b.row(t, id)
 	if got := to.count(id); state != outbox.Sent || attempts != 2 || got != 1 {
 		t.Errorf("got %s after %d attempts and %d sends, want it sent once with the second attempt", state, attempts, got)
+	}
+}
+
+// The session that brings the notification goes silent when the claim is made on it.
+func TestClaimThatGoesSilentOnTheListenersSessionIsMadeOnThePool(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	p := newProxy(t, b.dsn)
+	to := newReceiver()
+	r := b.sleeping(t, b.pool, to, relay.Options{ListenDSN: p.dsn(t, b.dsn)})
+	b.awaitNotified(t, r)
+	p.silenceOn("stmt_") // the name of a prepared statement: the claim
+	for n := 0; len(r.log.lines("does not claim")) == 0; n++ {
+		if n == 10 { // one may find the relay busy with the end of the one before
+			t.Fatal("got no claim on the listener's session")
+		}
+		begun := time.Now()
+		id := b.enqueue(t, message())
+		r.awaitSent(t, id)
+		if took := time.Since(begun); took > 3*time.Second+atOnce {
+			t.Errorf("got it sent after %v, want it claimed on the pool once the session has been silent for 3 s", took)
+		}
+		if _, attempts := b.row(t, id); attempts != 1 || to.count(id) != 1 {
+			t.Errorf("got %d attempts and %d sends, want one", attempts, to.count(id))
+		}
+	}
+}
+
+// The role that listens may be one that may do nothing else.
+func TestListenerThatMayNotClaimLeavesItToThePool(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	role := "ear_" + strings.ReplaceAll(uuid.NewString(), "-", "")
+	b.exec(t, "create role "+role+" login password 'x'")
+	t.Cleanup(func() {
+		_, _ = b.pool.Exec(context.Background(), "drop role "+role)
+	})
+	config, err := pgx.ParseConfig(b.dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dsn := fmt.Sprintf("host=%s port=%d dbname=%s user=%s password=x", config.Host, config.Port, config.Database, role)
+	r := b.sleeping(t, b.pool, newReceiver(), relay.Options{ListenDSN: dsn})
+	for range 3 {
+		begun := time.Now()
+		r.awaitSent(t, b.enqueue(t, message()))
+		quick(t, "a message", time.Since(begun))
+	}
+	if got := r.log.lines("does not claim", "42501"); len(got) != 1 {
+		t.Errorf("got %d lines that say why, want 1: %q", len(got), got)
 	}
 }
 
@@ -166,7 +223,7 @@ func TestResultsOfAnOutageAreWrittenAfterItAndNotSentAgain(t *testing.T) {
 			b := newBox(t)
 			p := newProxy(t, b.dsn)
 			to := newGate(1)
-			r := b.sleeping(t, throughProxy(t, b, p), to, relay.Options{ListenDSN: b.dsn, Lease: lease})
+			r := b.sleeping(t, throughProxy(t, b, p, 4), to, relay.Options{ListenDSN: b.dsn, Lease: lease})
 			receive(t, "the first message", to.arrived)
 			id := b.enqueue(t, message())
 			if got := receive(t, "the send", to.arrived); got != id {
@@ -193,7 +250,7 @@ func TestRowIsNotTakenAgainWhileItsResultIsOnItsWay(t *testing.T) {
 	b := newBox(t)
 	p := newProxy(t, b.dsn)
 	to := newGate(1)
-	r := b.sleeping(t, throughProxy(t, b, p), to, relay.Options{ListenDSN: b.dsn, Concurrency: 1, Lease: 5 * time.Second, Timeout: 2 * time.Second})
+	r := b.sleeping(t, throughProxy(t, b, p, 4), to, relay.Options{ListenDSN: b.dsn, Concurrency: 1, Lease: 5 * time.Second, Timeout: 2 * time.Second})
 	receive(t, "the first message", to.arrived)
 	b.exec(t, insertSelect, ids(2)) // claimed together, sent one after the other
 	first := receive(t, "a send", to.arrived)
@@ -226,7 +283,7 @@ func TestServerThatRefusesIsAskedRarely(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
 	p := newProxy(t, b.dsn)
-	r := b.sleeping(t, throughProxy(t, b, p), newReceiver(), relay.Options{})
+	r := b.sleeping(t, throughProxy(t, b, p, 4), newReceiver(), relay.Options{})
 	p.set(refusing)
 	p.attempts.Store(0)
 	p.cut()

@@ -156,7 +156,7 @@ func TestRelayFollowsAnAddressToTheNewPrimary(t *testing.T) {
 	former := newBoxIn(t, pgtest.Server(t, localpg.Options{}).DSN(), outbox.Table{})
 	next := newBoxIn(t, pgtest.Server(t, localpg.Options{}).DSN(), outbox.Table{})
 	p := newProxy(t, former.dsn)
-	r := former.run(t, throughProxy(t, former, p), newReceiver(), relay.Options{PollInterval: 500 * time.Millisecond, ProbeInterval: 500 * time.Millisecond})
+	r := former.run(t, throughProxy(t, former, p, 4), newReceiver(), relay.Options{PollInterval: 500 * time.Millisecond, ProbeInterval: 500 * time.Millisecond})
 	former.asleep(t, r)
 	from := r.len()
 	former.setReadOnly(t, "on")

@@ -17,12 +17,15 @@ type Template struct {
 	To         string   // 8 to 15 digits, country code first, perhaps after a "+"
 	Name       string   // of the template
 	Parameters []string // {{1}}, {{2}}, ... of its body
+	// Language is the one that this message wants the template in: "es", "es_AR". Empty means the tenant's.
+	Language string
 	// RowID is the row's UUID: the same on every attempt. Providers that know no idempotency key echo it in their status
 	// events (biz_opaque_callback_data).
 	RowID string
 	// IdempotencyKey is "tenant:key", the same on every attempt. Meta and Kapso have no place for it: there, an attempt
 	// whose outcome is unknown may arrive twice.
 	IdempotencyKey string
+	Attempt        int // 1 for the first
 }
 
 // WhatsAppOptions are what a WhatsApp can do without.
@@ -31,6 +34,9 @@ type WhatsAppOptions struct {
 	// message, and nobody sees the text of either. Nil means: the elements of m.Data if it is a JSON array of strings and
 	// numbers, none if it is not an array, an error if the array holds anything else.
 	Parameters func(m Message) ([]string, error)
+	// Language gives the language that a message wants its template in, such as es_AR, empty for the tenant's. Its error or
+	// panic discards the message, as that of Parameters does. Nil means always the tenant's.
+	Language func(m Message) (string, error)
 }
 
 func (o WhatsAppOptions) parameters() func(Message) ([]string, error) {
@@ -40,11 +46,19 @@ func (o WhatsAppOptions) parameters() func(Message) ([]string, error) {
 	return o.Parameters
 }
 
+func (o WhatsAppOptions) language() func(Message) (string, error) {
+	if o.Language == nil {
+		return func(Message) (string, error) { return "", nil }
+	}
+	return o.Language
+}
+
 // WhatsApp is a Sender for WhatsApp templates, where each tenant sends from a number of its own. C is whatever the
 // provider's function needs to send for a tenant. It may be used by several goroutines at once if its functions may.
 type WhatsApp[C any] struct {
 	credentials func(context.Context, string) (C, bool, error)
 	parameters  func(Message) ([]string, error)
+	language    func(Message) (string, error)
 	send        func(context.Context, C, Template) (string, error)
 }
 
@@ -68,14 +82,14 @@ func NewWhatsApp[C any](
 	case send == nil:
 		return nil, fmt.Errorf("%w: NewWhatsApp: send must not be nil", outbox.ErrInvalidOptions)
 	}
-	return &WhatsApp[C]{credentials, opts.parameters(), send}, nil
+	return &WhatsApp[C]{credentials, opts.parameters(), opts.language(), send}, nil
 }
 
 // Send sends the template m.Template to the number in m.Destination.
 //
 // These failures are permanent and come before any look-up: category numero with code destino_vacio or destino_invalido
 // (not 8 to 15 digits, with or without a "+" before them); category plantilla with code plantilla_vacia (no name), render
-// (the parameters could not be made), parametro_vacio, or parametro_invalido (a line break, a tab, or more than four
+// (the parameters or the language could not be made), parametro_vacio, or parametro_invalido (a line break, a tab, or more than four
 // spaces in a row, which WhatsApp refuses). Then come category credenciales, code sin_credenciales, permanent; and
 // category red, code credenciales_excepcion, transient, if the look-up fails. Whatever the provider's function returns is
 // returned as it is.
@@ -113,9 +127,13 @@ func (w *WhatsApp[C]) template(m Message) (Template, error) {
 			return Template{}, err
 		}
 	}
+	language, err := render(w.language, m)
+	if err != nil {
+		return Template{}, err
+	}
 	return Template{
-		To: m.Destination, Name: m.Template, Parameters: parameters,
-		RowID: m.ID, IdempotencyKey: m.IdempotencyKey,
+		To: m.Destination, Name: m.Template, Parameters: parameters, Language: language,
+		RowID: m.ID, IdempotencyKey: m.IdempotencyKey, Attempt: m.Attempt,
 	}, nil
 }
 

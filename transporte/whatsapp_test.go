@@ -100,6 +100,25 @@ func TestWhatsAppTakesParametersFromAnArrayOfStringsAndNumbers(t *testing.T) {
 	}
 }
 
+func TestWhatsAppHandsOnTheLanguageAndTheAttempt(t *testing.T) {
+	var p phone
+	opts := transporte.WhatsAppOptions{Language: func(m transporte.Message) (string, error) { return m.Template, nil }}
+	m := appointment(`[]`)
+	m.Attempt = 3
+	if _, err := p.sender(t, opts).Send(t.Context(), m); err != nil || p.got[0].Language != "turno" || p.got[0].Attempt != 3 {
+		t.Errorf("got %+v, %v, want the language and attempt 3", p.got, err)
+	}
+	opts.Language = func(transporte.Message) (string, error) { return "", errors.New("Ana speaks none") }
+	_, err := p.sender(t, opts).Send(t.Context(), m)
+	checkFailure(t, err, "plantilla", "render", "Ana")
+	opts.Language = func(transporte.Message) (string, error) { panic("Ana") }
+	_, err = p.sender(t, opts).Send(t.Context(), m)
+	checkFailure(t, err, "plantilla", "render", "Ana")
+	if len(p.got) != 1 {
+		t.Errorf("got %d sent, want 1", len(p.got))
+	}
+}
+
 func TestWhatsAppTakesParametersFromTheOption(t *testing.T) {
 	var p phone
 	opts := transporte.WhatsAppOptions{Parameters: func(m transporte.Message) ([]string, error) {

@@ -38,6 +38,7 @@ type cli struct {
 	Purge      purgeCmd      `cmd:"" help:"Delete finished messages."`
 	Pause      pauseCmd      `cmd:"" help:"Have all relays leave messages alone until resume; enqueueing goes on."`
 	Resume     resumeCmd     `cmd:"" help:"Take a pause away."`
+	Doctor     doctorCmd     `cmd:"" help:"Say what is wrong with the outboxes and their databases, why it matters and what mends it; exit 1 when something is broken."`
 	Config     configCmd     `cmd:"" help:"Print or check the configuration."`
 	Completion completionCmd `cmd:"" help:"Print the script by which a shell completes commands and flags."`
 	Complete   completeCmd   `cmd:"" hidden:""`

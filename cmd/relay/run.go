@@ -57,14 +57,21 @@ func (c *runCmd) Run(a *app) error {
 		}
 		all = append(all, s)
 	}
+	op, err := a.operate(conf, all, log)
+	if err != nil {
+		return err
+	}
+	defer op.close()
 	if err := each(a.ctx, all, func(ctx context.Context, s *served) error { return s.preflight(ctx) }); err != nil {
 		return err
 	}
 	defer context.AfterFunc(a.ctx, func() {
 		log.Info("stopping: what is being sent may finish, a second signal ends it at once")
 	})()
-	return each(a.ctx, all, func(ctx context.Context, s *served) error {
-		return relay.Run(ctx, s.pool, s.table, s.senders, s.options)
+	return op.beside(a.ctx, func(ctx context.Context) error {
+		return each(ctx, all, func(ctx context.Context, s *served) error {
+			return relay.Run(ctx, s.pool, s.table, s.senders, s.options)
+		})
 	})
 }
 

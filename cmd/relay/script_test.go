@@ -58,6 +58,7 @@ func TestScripts(t *testing.T) {
 			env.Values["values"] = map[string]any{"t": env.T()}
 			env.Setenv("DATABASE_URL", pgtest.Database(env.T().(testing.TB)))
 			env.Setenv("SECRET", secret)
+			env.Setenv("RELAY_HTTP_ADDRESS", "127.0.0.1:0") // scripts run side by side
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,6 +19,12 @@ var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
 
 // check completes c and finds what is wrong with it.
 func (c *Config) check(env func(string) (string, bool)) (faults []error) {
+	if c.HTTP.Tolerance < 0 {
+		faults = append(faults, c.fault("http.tolerance", "must be at least 0, got %v", c.HTTP.Tolerance))
+	}
+	if u, err := url.Parse(c.Tracing.Endpoint); c.Tracing.Endpoint != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		faults = append(faults, c.fault("tracing.endpoint", "must be a URL such as http://localhost:4318"))
+	}
 	seen := map[string]string{}
 	for i := range c.Outboxes {
 		o := &c.Outboxes[i]

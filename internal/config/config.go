@@ -29,14 +29,17 @@ type Log struct {
 
 // HTTP is where metrics and health are served.
 type HTTP struct {
-	Address string `yaml:"address" placeholder:"HOST:PORT" help:"Where metrics and health are served. Default 127.0.0.1:9090; \"none\" serves nothing."`
-	Pprof   *bool  `yaml:"pprof" help:"Serve /debug/pprof/ as well. Default false."`
+	Address   string   `yaml:"address" placeholder:"HOST:PORT" help:"Where metrics and health are served. Default 127.0.0.1:9095; \"none\" serves nothing."`
+	Pprof     *bool    `yaml:"pprof" help:"Serve /debug/pprof/ as well, which shows the memory to whoever asks. Default false."`
+	Tolerance Duration `yaml:"tolerance" placeholder:"TIME" help:"How long the database or its notifications may be away before /readyz says no. Default 30s."`
+	PollOnly  *bool    `yaml:"poll_only" help:"Be ready without notifications, as behind a pooler in transaction mode: the relay then polls every second. Default false."`
 }
 
 // Tracing is where traces go.
 type Tracing struct {
 	Endpoint string            `yaml:"endpoint" placeholder:"URL" help:"OTLP endpoint that traces go to, such as http://localhost:4318. Default none: no traces."`
 	Headers  map[string]Secret `yaml:"headers" help:"Headers of the requests to the endpoint."`
+	Continue *bool             `yaml:"continue" help:"Put a send into the trace of the span that enqueued its message, instead of linking it to that. Default false."`
 }
 
 // Outbox is one table and what is done with its messages.

@@ -87,6 +87,8 @@ func TestEveryFaultOfAFileIsToldWithItsLine(t *testing.T) {
 		"all of them":             {"lgo: {}\noutboxes:\n  - batch: x\n    lease: y\n", []string{"1: unknown", "3: outboxes[0].batch", "4: outboxes[0].lease"}},
 		"a mapping within itself": {"outboxes:\n  - channels: &c {<<: *c, a: {sender: print}}\n", []string{"2: outboxes[0].channels: has too many aliases"}},
 		"an alias within itself":  {"outboxes: &a [*a]\n", []string{"1: "}},
+		"tolerance":               {"http: {tolerance: -1s}\noutboxes: [{}]\n", []string{"1: http.tolerance: must be at least 0"}},
+		"tracing endpoint":        {"tracing:\n  endpoint: localhost:4318\noutboxes: [{}]\n", []string{"2: tracing.endpoint: must be a URL"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -14,8 +14,8 @@ import (
 // everything has a value for each key of the file. Secrets are hunter2 with a number.
 const everything = `
 log: {level: debug, format: json}
-http: {address: "127.0.0.1:1", pprof: true}
-tracing: {endpoint: http://localhost:4318, headers: {authorization: hunter20}}
+http: {address: "127.0.0.1:1", pprof: true, tolerance: 1m, poll_only: true}
+tracing: {endpoint: http://localhost:4318, headers: {authorization: hunter20}, continue: true}
 outboxes:
   - name: main
     database: postgres://relay:hunter21@db:5432/club?sslmode=require&sslpassword=hunter22

@@ -1,14 +1,17 @@
 package httpsend_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mafesoftware/outbox-relay/internal/httpsend"
@@ -139,6 +142,59 @@ func TestPostClosesAConnectionThatHasTooMuchToSay(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Error("the connection is still open")
 		attempt.Expire()
+	}
+}
+
+func TestPostEndsInTimeWhenAByteComesEachSecond(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, atOnce string
+		want         *transporte.Error // nil: an answer
+	}{
+		{"of the status", "", &transporte.Error{Category: outbox.Network, Code: "timeout", Uncertain: true}},
+		{"of the header", "HTTP/1.1 200 OK\r\nX: ", &transporte.Error{Category: outbox.Network, Code: "timeout", Uncertain: true}},
+		{"of the body", "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", nil},
+	}
+	for _, test := range tests {
+		synctest.Test(t, func(t *testing.T) {
+			var dripping sync.WaitGroup
+			defer dripping.Wait()
+			transport := httpsend.NewTransport()
+			transport.DialContext = func(context.Context, string, string) (net.Conn, error) {
+				ours, theirs := net.Pipe()
+				dripping.Go(func() { dripSeconds(theirs, test.atOnce) })
+				return ours, nil
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			begun := time.Now()
+			answer, err := httpsend.Post(ctx, &http.Client{Transport: transport}, "http://club.example", nil, []byte("hola"))
+			if took := time.Since(begun); took != 30*time.Second {
+				t.Errorf("a byte %s each second: it took %v, want 30 s", test.name, took)
+			}
+			if test.want != nil {
+				sendertest.Want(t, err, *test.want)
+			} else if err != nil || !answer.OK() || len(answer.Body) < 29 {
+				t.Errorf("a byte %s each second: got %+v, %v, want what came of the answer", test.name, answer, err)
+			}
+		})
+	}
+}
+
+// dripSeconds reads a request and answers a byte each second, but for the beginning.
+func dripSeconds(c net.Conn, atOnce string) {
+	defer c.Close()
+	if r, err := http.ReadRequest(bufio.NewReader(c)); err != nil || r.ContentLength != 4 {
+		return
+	}
+	drip := "1"
+	if atOnce == "" {
+		drip = "HTTP/1.1 200 OK\r\nX: 1111111111111"
+	}
+	_, err := io.WriteString(c, atOnce)
+	for i := 0; err == nil; i = (i + 1) % len(drip) {
+		time.Sleep(time.Second)
+		_, err = io.WriteString(c, drip[i:i+1])
 	}
 }
 

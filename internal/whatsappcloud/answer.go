@@ -19,14 +19,29 @@ func acceptedID(body []byte) string {
 	return httpsend.ID(accepted.Messages[0].ID)
 }
 
-func fault(faults httpsend.Table, answer httpsend.Answer) *transporte.Error {
+// fault is an answer that is no success, to the attempt of this number.
+func fault(faults httpsend.Table, answer httpsend.Answer, attempt int) *transporte.Error {
 	code, text := read(answer.Body)
 	failed := faults.Error(answer, code, text)
 	if failed.Category == outbox.Limit {
 		failed.RetryAfter = max(failed.RetryAfter, regainAccess(answer.Header.Get("X-Business-Use-Case-Usage")))
 	}
+	if failed.Code == pairLimit {
+		failed.RetryAfter = max(failed.RetryAfter, pairWait(attempt))
+	}
 	return failed
 }
+
+// pairWait is four times as long after each attempt; the table has the first.
+func pairWait(attempt int) time.Duration {
+	wait := firstPairWait
+	for n := 1; n < attempt && wait < day; n++ {
+		wait *= 4
+	}
+	return min(wait, day)
+}
+
+const day = 24 * time.Hour // no more is honoured
 
 // read finds code and text in an error's body. It has two shapes: Meta's object under "error", and a gateway's, where
 // "error" is a text with perhaps a "message" beside it; from an edge it may be HTML. Each field is decoded on its own, so
@@ -86,6 +101,5 @@ func regainAccess(header string) time.Duration {
 			longest = max(longest, usage.Minutes)
 		}
 	}
-	const day = 24 * 60 // no more is honoured
-	return time.Duration(min(longest, day) * float64(time.Minute))
+	return time.Duration(min(longest, day.Minutes()) * float64(time.Minute))
 }

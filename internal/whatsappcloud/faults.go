@@ -13,6 +13,13 @@ const SyncingTemplate = "plantilla_sincronizando"
 // parameterFaults are codes that say that something in the request is wrong, and only their text says what.
 const parameterFaults = "100 131008 131009 131051 131052 131053 135000"
 
+// pairLimit is for too many messages from one number to another. One is allowed every 6 s, and whoever comes too soon shall
+// wait four times as long as the time before.
+const (
+	pairLimit     = "131056"
+	firstPairWait = 6 * time.Second
+)
+
 // Faults is https://developers.facebook.com/documentation/business-messaging/whatsapp/support/error-codes/. The code decides and not the
 // status: throttling comes with 400 as well as with 429. A code that is not here is judged by its status if that says
 // enough, and is transient otherwise, so that one that Meta invents tomorrow discards nothing.
@@ -30,9 +37,9 @@ var Faults = httpsend.Table{
 	{Code: "130497", Category: outbox.Rejected},
 	{Code: "131042 134011", Category: outbox.Billing},
 
-	// Too fast. For a pair of numbers Meta asks for 4^n seconds; the relay's backoff is longer from the first attempt on.
+	// Too fast.
 	{Code: "4 80007 80008 130429", Category: outbox.Limit},
-	{Code: "131056", Category: outbox.Limit, Wait: 6 * time.Second},
+	{Code: pairLimit, Category: outbox.Limit, Wait: firstPairWait}, // and then ever longer: see pairWait
 	{Code: "131048", Category: outbox.Limit, Wait: time.Hour},
 	{Code: "131049", Category: outbox.Limit, Wait: 24 * time.Hour}, // sooner makes the number's quality worse
 	{Code: "133016", Category: outbox.Limit},

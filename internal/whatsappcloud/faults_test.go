@@ -13,6 +13,7 @@ import (
 	"github.com/mafesoftware/outbox-relay/internal/httpsend"
 	"github.com/mafesoftware/outbox-relay/internal/httpsend/sendertest"
 	"github.com/mafesoftware/outbox-relay/outbox"
+	"github.com/mafesoftware/outbox-relay/transporte"
 )
 
 // metaBody is Meta's answer with this code, none if it is empty, and text where it stands in earnest.
@@ -109,6 +110,22 @@ func TestALimitWaitsForTheAccessThatMetaEstimates(t *testing.T) {
 	}
 }
 
+func TestTheWaitForAPairOfNumbersGrowsWithTheAttempts(t *testing.T) {
+	t.Parallel()
+	s := sendertest.Server(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, metaBody("131056", ""))
+	})
+	for attempt, want := range map[int]time.Duration{
+		0: 6 * time.Second, 1: 6 * time.Second, 2: 24 * time.Second, 3: 96 * time.Second, 7: 24576 * time.Second, 8: 24 * time.Hour, 1 << 30: 24 * time.Hour,
+	} {
+		m := appointment()
+		m.Attempt = attempt
+		_, err := Send(t.Context(), httpsend.Client(nil), Number{BaseURL: s.URL, PhoneNumberID: "1", Language: "es", Faults: Faults}, http.Header{}, m)
+		sendertest.Want(t, err, transporte.Error{Category: outbox.Limit, Code: "131056", RetryAfter: want})
+	}
+}
+
 func TestTheOperatorsPageHasEveryCode(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/providers.md")
@@ -141,7 +158,7 @@ func FuzzAFaultSaysNothingThatTheProviderWrote(f *testing.F) {
 	f.Add(500, []byte(`{"error":{"code":"5491145678901","error_subcode":{}}}`), `[]`)
 	f.Fuzz(func(t *testing.T, status int, body []byte, usage string) {
 		answer := httpsend.Answer{Status: status, Header: http.Header{"X-Business-Use-Case-Usage": {usage}}, Body: body}
-		failed := fault(Faults, answer)
+		failed := fault(Faults, answer, status)
 		if failed.Category == "" || strings.Trim(strings.TrimPrefix(failed.Code, "http_"), "0123456789/-") != "" ||
 			len(failed.Code) > 25 || failed.RetryAfter < 0 || failed.RetryAfter > 24*time.Hour {
 			t.Errorf("%d %q: got %+v", status, body, failed)

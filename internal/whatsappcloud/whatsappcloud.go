@@ -4,6 +4,7 @@ package whatsappcloud
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -21,25 +22,30 @@ const DefaultLanguage = "es_AR"
 type Number struct {
 	BaseURL       string // up to the version of the Graph API, without a slash at its end
 	PhoneNumberID string
-	Language      string // of the templates: "es", "es_AR"
+	Language      string // of templates that ask for none: "es", "es_AR"
 	Faults        httpsend.Table
 }
 
 // Send sends t from n and returns WhatsApp's id of the message, empty if it was accepted and the id could not be read.
 // The header carries the credentials. Errors are those of httpsend.Post, of n.Faults, and credenciales with code
-// numero_emisor_invalido for a PhoneNumberID that is not made of digits, before any call.
+// numero_emisor_invalido for a PhoneNumberID that is not made of digits, and plantilla with code idioma_invalido for a
+// language that is not written as Meta writes it, both before any call.
 func Send(ctx context.Context, client *http.Client, n Number, header http.Header, t transporte.Template) (string, error) {
 	if n.PhoneNumberID == "" || strings.Trim(n.PhoneNumberID, "0123456789") != "" { // it becomes part of a path
 		return "", &transporte.Error{Category: outbox.Credentials, Code: "numero_emisor_invalido"}
 	}
+	language := cmp.Or(t.Language, n.Language)
+	if !ValidLanguage(language) {
+		return "", &transporte.Error{Category: outbox.TemplateFault, Code: "idioma_invalido"}
+	}
 	header.Set("Content-Type", "application/json")
 	header.Set("User-Agent", "outbox-relay")
-	answer, err := httpsend.Post(ctx, client, n.BaseURL+"/"+n.PhoneNumberID+"/messages", header, message(n.Language, t))
+	answer, err := httpsend.Post(ctx, client, n.BaseURL+"/"+n.PhoneNumberID+"/messages", header, message(language, t))
 	if err != nil {
 		return "", err
 	}
 	if !answer.OK() {
-		return "", fault(n.Faults, answer)
+		return "", fault(n.Faults, answer, t.Attempt)
 	}
 	return acceptedID(answer.Body), nil
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"reflect"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/mafesoftware/outbox-relay/internal/httpsend"
@@ -84,8 +85,39 @@ func TestAPhoneNumberIDThatIsNotANumberIsRefusedBeforeTheCall(t *testing.T) {
 	t.Parallel()
 	s := sendertest.Server(t, func(http.ResponseWriter, *http.Request) { t.Error("the provider was called") })
 	for _, id := range []string{"", " ", "123/../456", "123?x=", "+123", "12\n", "١٢"} {
-		_, err := Send(t.Context(), httpsend.Client(nil), Number{BaseURL: s.URL, PhoneNumberID: id}, http.Header{}, appointment())
+		_, err := Send(t.Context(), httpsend.Client(nil), Number{BaseURL: s.URL, PhoneNumberID: id, Language: "es"}, http.Header{}, appointment())
 		sendertest.Want(t, err, transporte.Error{Category: outbox.Credentials, Code: "numero_emisor_invalido"})
+	}
+}
+
+func TestAMessageCanAskForAnotherLanguage(t *testing.T) {
+	t.Parallel()
+	var body string
+	s := sendertest.Server(t, func(w http.ResponseWriter, r *http.Request) {
+		read, _ := io.ReadAll(r.Body)
+		body = string(read)
+		_, _ = io.WriteString(w, accepted)
+	})
+	n := Number{BaseURL: s.URL, PhoneNumberID: "1", Language: "es_AR", Faults: Faults}
+	for language, want := range map[string]string{"": "es_AR", "pt_BR": "pt_BR"} {
+		m := appointment()
+		m.Language = language
+		if _, err := Send(t.Context(), httpsend.Client(nil), n, http.Header{}, m); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(body, `"language":{"code":"`+want+`"}`) {
+			t.Errorf("asked for %q: got %s, want %s", language, body, want)
+		}
+	}
+	body = ""
+	for _, language := range []string{"pt-BR", "español", `es"}`} {
+		m := appointment()
+		m.Language = language
+		_, err := Send(t.Context(), httpsend.Client(nil), n, http.Header{}, m)
+		sendertest.Want(t, err, transporte.Error{Category: outbox.TemplateFault, Code: "idioma_invalido"})
+	}
+	if body != "" {
+		t.Errorf("got %s, want no call", body)
 	}
 }
 

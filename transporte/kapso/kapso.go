@@ -37,7 +37,8 @@ type Options struct {
 type Credentials struct {
 	APIKey        string // of the project that the number belongs to
 	PhoneNumberID string // Meta's id of the tenant's number, not the number: "106540352242922"
-	// Language is the language that the tenant's templates were approved in. Empty means Options.Language.
+	// Language is the language that the tenant's templates were approved in, for messages that ask for none. Empty means
+	// Options.Language.
 	Language string
 }
 
@@ -71,7 +72,7 @@ func New(opts Options) (*Provider, error) {
 // could not be read. Accepted is not delivered: most failures that concern the recipient come by Kapso's webhooks.
 //
 // Its errors are *transporte.Error. Before any call: credenciales, permanent, with code clave_invalida (the key is empty or
-// cannot be a header's value) or numero_emisor_invalido (the id is not made of digits). Then by the table, or of category
+// cannot be a header's value) or numero_emisor_invalido (the id is not made of digits); plantilla, with code idioma_invalido. Then by the table, or of category
 // red if no answer came: with code timeout, cancelado, dns, conexion, tls, sin_respuesta or respuesta_invalida. It returns
 // soon after ctx ends.
 func (p *Provider) Send(ctx context.Context, c Credentials, t transporte.Template) (externalID string, err error) {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -59,10 +61,11 @@ func TestATenantSendsWithItsOwnCredentialsAndLanguage(t *testing.T) {
 		{"pt_BR", "es", "es"},
 	}
 	for _, test := range tests {
-		var path, key, body string
+		var path, body string
+		var header http.Header
 		s := sendertest.Server(t, func(w http.ResponseWriter, r *http.Request) {
 			read, _ := io.ReadAll(r.Body)
-			path, key, body = r.Method+" "+r.URL.Path, r.Header.Get("X-API-Key"), string(read)
+			path, header, body = r.Method+" "+r.URL.Path, r.Header, string(read)
 			_, _ = io.WriteString(w, `{"messages":[{"id":"wamid.1"}]}`)
 		})
 		c := kapso.Credentials{APIKey: "key-of-t2", PhoneNumberID: "107", Language: test.tenant}
@@ -71,11 +74,15 @@ func TestATenantSendsWithItsOwnCredentialsAndLanguage(t *testing.T) {
 		if id != "wamid.1" || err != nil {
 			t.Errorf("got %q, %v, want the provider's id", id, err)
 		}
-		if path != "POST /v25.0/107/messages" || key != "key-of-t2" {
-			t.Errorf("got %s with %q", path, key)
+		wantBody := `{"messaging_product":"whatsapp","recipient_type":"individual","to":"5491145678901","type":"template",` +
+			`"template":{"name":"turno","language":{"code":"` + test.want + `"},"components":[{"type":"body","parameters":[` +
+			`{"type":"text","text":"Ana"}]}]},"biz_opaque_callback_data":"row-1"}`
+		wantHeader := http.Header{
+			"X-Api-Key": {"key-of-t2"}, "Content-Type": {"application/json"},
+			"Content-Length": {strconv.Itoa(len(wantBody))}, "User-Agent": {"outbox-relay"},
 		}
-		if !strings.Contains(body, `"language":{"code":"`+test.want+`"}`) {
-			t.Errorf("got %s, want language %s", body, test.want)
+		if path != "POST /v25.0/107/messages" || body != wantBody || !reflect.DeepEqual(header, wantHeader) {
+			t.Errorf("got  %s %v %s\nwant %v %s", path, header, body, wantHeader, wantBody)
 		}
 	}
 }

@@ -67,7 +67,7 @@ func ExampleSet() {
 			fmt.Printf("%s: %s %q\n", t.To, t.Name, t.Parameters)
 			return "wamid.1", nil
 		},
-		transporte.WhatsAppOptions{Parameters: set.Parameters})
+		transporte.WhatsAppOptions{Parameters: set.Parameters, Language: set.Language})
 	if err != nil {
 		panic(err)
 	}
@@ -100,4 +100,19 @@ func ExampleNewParameters() {
 	// Output:
 	// [Ana 10:00 el apto médico] <nil>
 	// [] template "turno_confirmado", parameter 2 (turno.hora): a key is missing here
+}
+
+// A template that is approved in several languages: the row says which.
+func ExampleParameters_Language() {
+	parameters, err := plantillas.NewParameters(map[string][]string{"bienvenida": {"@idioma cliente.idioma", "cliente.nombre"}})
+	if err != nil {
+		panic(err)
+	}
+	m := transporte.Message{Template: "bienvenida", Data: json.RawMessage(`{"cliente": {"nombre": "João", "idioma": "pt_BR"}}`)}
+	fmt.Println(parameters.Pick(m))
+	fmt.Println(parameters.Language(m))
+	// In earnest: transporte.WhatsAppOptions{Parameters: parameters.Pick, Language: parameters.Language}
+	// Output:
+	// [João] <nil>
+	// pt_BR <nil>
 }

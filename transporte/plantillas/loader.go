@@ -32,7 +32,7 @@ type call struct {
 
 func newLoader() *loader {
 	return &loader{
-		set:   Set{map[string]email{}, Parameters{map[string][]path{}}},
+		set:   Set{map[string]email{}, Parameters{map[string]places{}}},
 		files: map[string]map[string]file{},
 		text:  texttemplate.New("").Option("missingkey=error").Funcs(functions()),
 		html:  htmltemplate.New("").Option("missingkey=error").Funcs(functions()),
@@ -69,7 +69,7 @@ func (l *loader) add(f file) {
 
 // addPaths reads one path from each line that is neither blank nor a comment.
 func (l *loader) addPaths(f file) {
-	var paths []path
+	var t places
 	line := 0
 	for s := range strings.Lines(f.source) {
 		line++
@@ -77,13 +77,11 @@ func (l *loader) addPaths(f file) {
 		if s == "" || strings.HasPrefix(s, "#") {
 			continue
 		}
-		p, err := parsePath(s)
-		if err != nil {
+		if err := t.add(s); err != nil {
 			l.fault(f.name, line, err.Error())
 		}
-		paths = append(paths, p)
 	}
-	l.set.parameters.paths[f.template] = paths
+	l.set.parameters.templates[f.template] = t
 }
 
 // addTemplates parses f and what it defines.

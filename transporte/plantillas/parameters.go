@@ -13,10 +13,20 @@ import (
 	"github.com/mafesoftware/outbox-relay/transporte"
 )
 
-// Parameters picks the parameters of WhatsApp templates out of the data of rows. Several goroutines may use it at once.
+// Parameters picks the parameters of WhatsApp templates, and their language, out of the data of rows. Several goroutines
+// may use it at once.
 type Parameters struct {
-	paths map[string][]path // by template
+	templates map[string]places
 }
+
+// places are where in the data a template has what it needs.
+type places struct {
+	parameters []path
+	language   path // nil when it stands nowhere
+}
+
+// languageMark begins the entry for the language. No path begins so.
+const languageMark = "@idioma"
 
 // path is the way to a value: keys of objects and positions in lists.
 type path []string
@@ -25,28 +35,48 @@ type path []string
 // template has the paths of {{1}}, {{2}}, ... in order; one without parameters has none.
 //
 // A path is names with points between them: "nombre", "turno.hora", "items.0". A name is letters, digits, "_" and "-". In
-// an object it is a key, in a list a position that begins at 0. A path that is written otherwise gives an error that wraps
+// an object it is a key, in a list a position that begins at 0. One entry more, "@idioma cliente.idioma", is no parameter
+// but says where the language stands. A path that is written otherwise, and a second language, give an error that wraps
 // outbox.ErrInvalidOptions.
 func NewParameters(paths map[string][]string) (*Parameters, error) {
-	p := &Parameters{make(map[string][]path, len(paths))}
+	p := &Parameters{make(map[string]places, len(paths))}
 	for _, template := range slices.Sorted(maps.Keys(paths)) {
-		parsed := make([]path, len(paths[template]))
+		var t places
 		for i, s := range paths[template] {
-			var err error
-			if parsed[i], err = parsePath(s); err != nil {
-				return nil, fmt.Errorf("%w: template %q, parameter %d: %w", outbox.ErrInvalidOptions, template, i+1, err)
+			if err := t.add(s); err != nil {
+				return nil, fmt.Errorf("%w: template %q, entry %d: %w", outbox.ErrInvalidOptions, template, i+1, err)
 			}
 		}
-		p.paths[template] = parsed
+		p.templates[template] = t
 	}
 	return p, nil
+}
+
+// add takes in one entry: the path of the next parameter, or of the language.
+func (t *places) add(s string) error {
+	rest, isLanguage := strings.CutPrefix(s, languageMark+" ")
+	if isLanguage {
+		rest = strings.TrimSpace(rest)
+	}
+	p, err := parsePath(rest)
+	switch {
+	case err != nil:
+		return err
+	case !isLanguage:
+		t.parameters = append(t.parameters, p)
+	case t.language != nil:
+		return errors.New("a template has one language: leave one of its " + languageMark + " out")
+	default:
+		t.language = p
+	}
+	return nil
 }
 
 // Pick gives the parameters of the template m.Template out of m.Data: texts as they are, numbers as the package's comment
 // says, true and false. A template that is unknown, data that is not JSON, and a value that is missing, null, blank, a
 // list or an object are errors. They name the parameter, and never what the data holds.
 func (p *Parameters) Pick(m transporte.Message) ([]string, error) {
-	paths, ok := p.paths[m.Template]
+	t, ok := p.templates[m.Template]
 	if !ok {
 		return nil, fmt.Errorf("no WhatsApp template has the name %q", m.Template)
 	}
@@ -54,8 +84,8 @@ func (p *Parameters) Pick(m transporte.Message) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	parameters := make([]string, len(paths))
-	for i, path := range paths {
+	parameters := make([]string, len(t.parameters))
+	for i, path := range t.parameters {
 		if parameters[i], err = path.pick(data); err != nil {
 			return nil, fmt.Errorf("template %q, parameter %d (%s): %w", m.Template, i+1, strings.Join(path, "."), err)
 		}
@@ -63,26 +93,57 @@ func (p *Parameters) Pick(m transporte.Message) ([]string, error) {
 	return parameters, nil
 }
 
-func (p path) pick(value any) (string, error) {
-	for _, name := range p {
-		var key any = name
-		if _, isList := value.([]any); isList {
-			i, err := strconv.ParseUint(name, 10, 31)
-			if err != nil || strconv.FormatUint(i, 10) != name {
-				return "", fault("a list has no such position")
-			}
-			key = int64(i)
-		}
-		var err error
-		if value, err = element(value, key); err != nil {
-			return "", err
-		}
+// Language picks the language of the template m.Template out of m.Data; it is what transporte.WhatsAppOptions takes. It is
+// empty, which stands for the tenant's, if the template does not say where the language stands, and if that is null or
+// blank. A value that is missing or no text is an error, and so is data that is not JSON.
+func (p *Parameters) Language(m transporte.Message) (string, error) {
+	at := p.templates[m.Template].language
+	if at == nil {
+		return "", nil
+	}
+	data, err := decode(m.Data)
+	if err != nil {
+		return "", err
+	}
+	value, err := at.find(data)
+	if err != nil {
+		return "", fmt.Errorf("template %q, language (%s): %w", m.Template, strings.Join(at, "."), err)
+	}
+	language, isText := value.(string)
+	if value != nil && !isText {
+		return "", fmt.Errorf("template %q, language (%s): it is not a text", m.Template, strings.Join(at, "."))
+	}
+	return strings.TrimSpace(language), nil
+}
+
+func (p path) pick(data any) (string, error) {
+	value, err := p.find(data)
+	if err != nil {
+		return "", err
 	}
 	s, err := text(value)
 	if err == nil && strings.TrimSpace(s) == "" {
 		return "", fault("the value is blank")
 	}
 	return s, err
+}
+
+func (p path) find(value any) (any, error) {
+	for _, name := range p {
+		var key any = name
+		if _, isList := value.([]any); isList {
+			i, err := strconv.ParseUint(name, 10, 31)
+			if err != nil || strconv.FormatUint(i, 10) != name {
+				return nil, fault("a list has no such position")
+			}
+			key = int64(i)
+		}
+		var err error
+		if value, err = element(value, key); err != nil {
+			return nil, err
+		}
+	}
+	return value, nil
 }
 
 func parsePath(s string) (path, error) {

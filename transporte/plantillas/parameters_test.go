@@ -78,8 +78,8 @@ func TestNewParametersRefusesWhatIsNoPath(t *testing.T) {
 		"", ".", "a.", ".a", "a..b", " a", "a b", "a\n", "$.a", "$", "items[0]", "items.*", "a/b", `a"b`, "{{.a}}", "a,b", "\xff",
 	} {
 		_, err := plantillas.NewParameters(map[string][]string{"otro": {"a"}, "turno": {"a", path}})
-		if !errors.Is(err, outbox.ErrInvalidOptions) || !strings.Contains(err.Error(), `template "turno", parameter 2: `) {
-			t.Errorf("%q: got %v, want ErrInvalidOptions that names the parameter", path, err)
+		if !errors.Is(err, outbox.ErrInvalidOptions) || !strings.Contains(err.Error(), `template "turno", entry 2: `) {
+			t.Errorf("%q: got %v, want ErrInvalidOptions that names the entry", path, err)
 		}
 	}
 }
@@ -134,5 +134,45 @@ func TestWhatsAppDiscardsWhatHasNoParameters(t *testing.T) {
 	m.Destination = "5491122334455"
 	if id, err := whatsapp.Send(t.Context(), m); err != nil || id != "wamid.1" || !slices.Equal(got, []string{"Ana"}) {
 		t.Errorf("got %q, %v and %q, want it sent with Ana", id, err, got)
+	}
+}
+
+func TestAMessageSaysItsLanguageWhereItsTemplateSaysSo(t *testing.T) {
+	t.Parallel()
+	set := load(t, map[string]string{
+		"turno.whatsapp.txt": "# Hola {{1}}\n@idioma  cliente.idioma\nnombre\n", "otro.whatsapp.txt": "nombre\n",
+	})
+	for data, want := range map[string]string{
+		`{"nombre": "Ana", "cliente": {"idioma": "pt_BR"}}`: "pt_BR", `{"nombre": "Ana", "cliente": {"idioma": " es "}}`: "es",
+		`{"nombre": "Ana", "cliente": {"idioma": null}}`: "", `{"nombre": "Ana", "cliente": {"idioma": ""}}`: "",
+	} {
+		if got, err := set.Language(row(data)); err != nil || got != want {
+			t.Errorf("%s: got %q, %v, want %q", data, got, err, want)
+		}
+		if got, err := set.Parameters(row(data)); err != nil || !slices.Equal(got, []string{"Ana"}) {
+			t.Errorf("%s: got %q, %v, want the language to be no parameter", data, got, err)
+		}
+	}
+	for _, data := range []string{`{}`, `{"cliente": "Ana"}`, `{"cliente": {"idioma": 5}}`, `{"cliente": {"idioma": ["Ana"]}}`, `{`} {
+		if got, err := set.Language(row(data)); err == nil || got != "" || strings.Contains(err.Error(), "Ana") {
+			t.Errorf("%s: got %q, %v, want an error without data", data, got, err)
+		}
+	}
+	other := row(`{}`)
+	for _, other.Template = range []string{"otro", "unknown"} {
+		if got, err := set.Language(other); got != "" || err != nil {
+			t.Errorf("%s: got %q, %v, want none", other.Template, got, err)
+		}
+	}
+}
+
+func TestALanguageStandsInOnePlace(t *testing.T) {
+	t.Parallel()
+	for _, paths := range [][]string{
+		{"@idioma a", "@idioma b"}, {"@idioma"}, {"@idioma "}, {"@idioma a b"}, {"@lengua a"}, {"@idioma.a"},
+	} {
+		if _, err := plantillas.NewParameters(map[string][]string{"turno": paths}); !errors.Is(err, outbox.ErrInvalidOptions) {
+			t.Errorf("%q: got %v, want ErrInvalidOptions", paths, err)
+		}
 	}
 }

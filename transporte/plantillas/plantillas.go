@@ -3,8 +3,8 @@
 //	turno.asunto.txt     Tu turno de las {{.turno.hora}}        an email needs a subject
 //	turno.html           <p>Hola {{.nombre}}</p>                and a body: HTML, text or both
 //	turno.txt            Hola {{.nombre}}
-//	turno.whatsapp.txt   nombre                                 the paths of {{1}}, {{2}}, ... in the row's data
-//	                     turno.hora
+//	turno.whatsapp.txt   nombre                                 the paths of {{1}}, {{2}}, ... in the row's data,
+//	                     turno.hora                             and with "@idioma cliente.idioma" that of the language
 //	_pie.html, _pie.txt  for {{template "_pie.html" .}}, in files of the same ending
 //
 // Load reads them once, at the start; a row's template is only looked up among their names, so it cannot reach a file. The
@@ -75,6 +75,10 @@ const untrusted = "ZgotmplZ"
 // Parameters picks the WhatsApp parameters of the template m.Template out of m.Data, as Parameters.Pick does; it is what
 // transporte.WhatsAppOptions takes.
 func (s *Set) Parameters(m transporte.Message) ([]string, error) { return s.parameters.Pick(m) }
+
+// Language picks the language of the WhatsApp template m.Template out of m.Data, as Parameters.Language does; it is what
+// transporte.WhatsAppOptions takes.
+func (s *Set) Language(m transporte.Message) (string, error) { return s.parameters.Language(m) }
 
 func (e email) render(data any) (r transporte.Rendered, err error) {
 	if r.Subject, err = execute(e.subject, data); err != nil {

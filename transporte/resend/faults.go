@@ -10,7 +10,7 @@ import (
 // faults is https://resend.com/docs/api-reference/errors, with the names before August 2026 too. The status decides, for
 // validation_error comes with four of them; the names stand here to be found, and where one differs from its status.
 //
-// A 404 or 405 can only be a wrong BaseURL, as nothing but emails is asked for: it waits for somebody to mend that. A 409
+// A 404 or 405 can only be a wrong BaseURL, as nothing but emails is asked for. A 409
 // without a known name is taken for one about the key, which is about an email that may have left already.
 var faults = httpsend.Table{
 	{Status: "400", Code: "invalid_idempotency_key", Category: outbox.Rejected},
@@ -21,8 +21,8 @@ var faults = httpsend.Table{
 	{Status: "403", Code: "invalid_api_key suspended_api_key invalid_permission validation_error", Category: outbox.Credentials},
 	{Status: "401 403", Category: outbox.Credentials},
 
-	{Status: "404", Category: "http_404"},
-	{Status: "405", Category: "http_405"},
+	{Status: "404", Code: "not_found", Category: outbox.Rejected},
+	{Status: "405", Code: "method_not_allowed", Category: outbox.Rejected},
 
 	{Status: "409", Code: "concurrent_idempotent_requests", Category: outbox.IdempotencyConflict, Wait: time.Minute},
 	{Status: "409", Code: "invalid_idempotent_request", Category: outbox.IdempotencyConflict},

@@ -50,7 +50,8 @@ func TestAnswersAsResendGivesThem(t *testing.T) {
 		{429, `{"statusCode":"429","name":"daily_quota_exceeded","message":{"ana":1}}`, outbox.Limit, "daily_quota_exceeded"},
 		{502, `<html><head><title>502 Bad Gateway</title></head></html>`, outbox.Network, "http_502"},
 		{520, ``, outbox.Network, "http_520"},
-		{404, `<html>no such page</html>`, "http_404", "http_404"},
+		{404, `{"statusCode":404,"name":"not_found","message":"The requested endpoint does not exist"}`, outbox.Rejected, "not_found"},
+		{404, `<html>no such page</html>`, outbox.Rejected, "http_404"},
 	}
 	for _, test := range tests {
 		s := sendertest.Server(t, func(w http.ResponseWriter, _ *http.Request) {

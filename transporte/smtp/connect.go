@@ -7,8 +7,6 @@ import (
 	"errors"
 	"net"
 	"net/textproto"
-	"slices"
-	"strings"
 
 	"github.com/wneessen/go-mail/smtp"
 
@@ -57,7 +55,7 @@ func (sv server) begin(ctx context.Context, s *session) error {
 	if err := sv.startTLS(s.client); err != nil {
 		return err
 	}
-	return sv.logIn(s.client)
+	return sv.logIn(ctx, s.client)
 }
 
 // hello sends EHLO. Only a server that does not know the command may be spoken to in the old way (RFC 5321, 3.2): go-mail
@@ -107,27 +105,4 @@ func (sv server) tlsConfig() *tls.Config {
 		config.ServerName = sv.host
 	}
 	return config
-}
-
-func (sv server) logIn(c *smtp.Client) error {
-	if !sv.opts.hasCredentials() {
-		return nil
-	}
-	offered, list := c.Extension("AUTH")
-	if !offered {
-		return &transporte.Error{Category: outbox.Credentials, Code: "auth_ausente"}
-	}
-	var auth smtp.Auth
-	switch mechanisms := strings.Fields(strings.ToUpper(list)); {
-	case slices.Contains(mechanisms, "PLAIN"):
-		auth = smtp.PlainAuth("", sv.opts.Username, sv.opts.Password, sv.host, false)
-	case slices.Contains(mechanisms, "LOGIN"):
-		auth = smtp.LoginAuth(sv.opts.Username, sv.opts.Password, sv.host, false)
-	default:
-		return &transporte.Error{Category: outbox.Credentials, Code: "auth_sin_mecanismo"}
-	}
-	if err := c.Auth(auth); err != nil {
-		return failed(phaseAuth, err)
-	}
-	return nil
 }

@@ -46,3 +46,15 @@ func ExampleOptions_resend() {
 	fmt.Println(client != nil, err)
 	// Output: true <nil>
 }
+
+// Gmail and Exchange Online take an OAuth token in place of a password.
+func ExampleOptions_token() {
+	client, err := smtp.New("smtp.gmail.com:587", smtp.Options{
+		Username: "avisos@club.example",
+		Token: func(ctx context.Context) (string, error) {
+			return "ya29.a0", nil // in earnest Token().AccessToken of an oauth2.ReuseTokenSource
+		},
+	})
+	fmt.Println(client != nil, err)
+	// Output: true <nil>
+}

@@ -1,6 +1,11 @@
 package smtp
 
-import "time"
+import (
+	"strings"
+	"time"
+
+	"github.com/wneessen/go-mail/smtp"
+)
 
 // Row is a row of the table of replies, for the tests.
 type Row struct {
@@ -28,3 +33,20 @@ func FirstRow(step string, code int, text string) int {
 }
 
 var QueueID = queueID
+
+// ScramProven tells whether a server that says these challenges is taken to know the password. In a challenge NONCE stands
+// for the client's nonce.
+func ScramProven(password string, challenges ...string) bool {
+	s, nonce := &scram{Auth: smtp.ScramSHA256Auth("club", password)}, ""
+	for _, challenge := range challenges {
+		response, err := s.Next([]byte(strings.ReplaceAll(challenge, "NONCE", nonce)), true)
+		if err != nil {
+			return false
+		}
+		if _, after, ok := strings.Cut(string(response), ",r="); ok {
+			nonce = after
+		}
+	}
+	_, err := s.Next(nil, false)
+	return err == nil
+}

@@ -112,6 +112,6 @@ func (f *failure) notSMTP() bool {
 		encoding base64.CorruptInputError
 	)
 	return errors.As(f.cause, &protocol) || errors.As(f.cause, &reply) || errors.As(f.cause, &encoding) ||
-		errors.Is(f.cause, errTooMuch) ||
+		errors.Is(f.cause, errTooMuch) || errors.Is(f.cause, errUnproven) ||
 		errors.Is(f.cause, smtp.ErrUnexpectedServerChallange) || errors.Is(f.cause, smtp.ErrUnexpectedServerResponse)
 }

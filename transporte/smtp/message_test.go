@@ -79,6 +79,42 @@ func TestTheEmailArrivesAsItWasGiven(t *testing.T) {
 	}
 }
 
+func TestAnEmailGoesOverTheWireByteForByte(t *testing.T) {
+	t.Parallel()
+	raw, _ := sent(t, reminder, smtp.Options{IdempotencyHeader: "Resend-Idempotency-Key"})
+	got := regexp.MustCompile("(?m)^Date: .*?\r$").ReplaceAllString(string(raw), "Date: now\r")
+	const boundary = "99cb0c0ed07fa5d597a4e6ceab9aef218b425fa26e8748b7" // of this row and these texts
+	want := strings.Join([]string{
+		"Auto-Submitted: auto-generated",
+		"Date: now",
+		"MIME-Version: 1.0",
+		"Message-ID: <" + rowID + "@club.example>",
+		"Resend-Idempotency-Key: club-7:turno-31",
+		"Subject: =?UTF-8?q?Tu_turno_de_ma=C3=B1ana?=",
+		"X-Entity-Ref-ID: " + rowID,
+		`From: "Club" <avisos@club.example>`,
+		`To: "Ana" <ana@destino.example>`,
+		"Content-Type: multipart/alternative;",
+		" boundary=" + boundary,
+		"",
+		"--" + boundary,
+		"Content-Transfer-Encoding: quoted-printable",
+		"Content-Type: text/plain; charset=UTF-8",
+		"",
+		"Ma=C3=B1ana a las 10",
+		"--" + boundary,
+		"Content-Transfer-Encoding: quoted-printable",
+		"Content-Type: text/html; charset=UTF-8",
+		"",
+		"<p>Ma=C3=B1ana a las 10</p>",
+		"--" + boundary + "--",
+		"",
+	}, "\r\n")
+	if got != want {
+		t.Errorf("got\n%q\nwant\n%q", got, want)
+	}
+}
+
 func TestAnEmailWithOneBodyHasOnePart(t *testing.T) {
 	t.Parallel()
 	for kind, e := range map[string]transporte.Email{

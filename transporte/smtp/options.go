@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/mafesoftware/outbox-relay/outbox"
 )
@@ -28,10 +29,28 @@ const (
 	NoTLS
 )
 
+// Auth says how a Client logs in with a password.
+type Auth int
+
+const (
+	// AnyAuth uses what the server offers: PLAIN, LOGIN or else SCRAM-SHA-256.
+	AnyAuth Auth = iota
+	// ScramSHA256 uses SCRAM-SHA-256 (RFC 7677) and nothing else: the password stays here, and the server must prove that it
+	// knows it.
+	ScramSHA256
+)
+
 // Options are what a Client can do without.
 type Options struct {
-	// Username and Password log in with AUTH PLAIN or LOGIN. Both empty means that the server asks for none.
+	// Username and Password log in. Both empty means that the server asks for none.
 	Username, Password string
+	// Auth is AnyAuth if zero.
+	Auth Auth
+	// Token gives an OAuth access token of Username's, in place of a Password, for AUTH XOAUTH2: Gmail, Exchange Online. It
+	// is called for each new connection, by several goroutines at once, and must return soon after ctx ends. So it keeps a
+	// token, and gets another some minutes before that one expires: a server that refuses one discards the message.
+	// Its error is transient.
+	Token func(ctx context.Context) (string, error)
 	// TLS is StartTLS if zero.
 	TLS TLS
 	// TLSConfig is for a private certificate authority. Nil trusts the system's. ServerName is the server's name if empty.
@@ -63,7 +82,7 @@ func (o Options) maxConnections() int        { return cmp.Or(o.MaxConnections, 4
 func (o Options) idleTimeout() time.Duration { return cmp.Or(o.IdleTimeout, 30*time.Second) }
 func (o Options) maxMessages() int           { return cmp.Or(o.MaxMessages, 100) }
 func (o Options) timeout() time.Duration     { return cmp.Or(o.Timeout, time.Minute) }
-func (o Options) hasCredentials() bool       { return o.Username != "" || o.Password != "" }
+func (o Options) hasCredentials() bool       { return o.Username != "" || o.Password != "" || o.Token != nil }
 
 func (o Options) localName() string {
 	if o.LocalName != "" {
@@ -87,11 +106,15 @@ func (o Options) check() error {
 	case o.TLS < StartTLS || o.TLS > NoTLS:
 		return invalid("TLS", "must be StartTLS, StartTLSAlways, ImplicitTLS or NoTLS")
 	case o.TLS == NoTLS && o.hasCredentials():
-		return invalid("TLS", "must not be NoTLS when there is a Username or a Password: they would travel in the clear")
-	case o.hasCredentials() && (o.Username == "" || o.Password == ""):
+		return invalid("TLS", "must not be NoTLS when there are a Username, Password or Token: they would travel in the clear")
+	case o.Auth < AnyAuth || o.Auth > ScramSHA256:
+		return invalid("Auth", "must be AnyAuth or ScramSHA256")
+	case o.Token != nil && (o.Username == "" || o.Password != "" || o.Auth != AnyAuth):
+		return invalid("Token", "must come with a Username, and without Password and Auth")
+	case o.Token == nil && (o.Username == "") != (o.Password == ""):
 		return invalid("Username", "and Password must both be given, or neither")
-	case strings.Contains(o.Username+o.Password, "\x00"):
-		return invalid("Username", "and Password must not contain a NUL")
+	case strings.ContainsFunc(o.Username+o.Password, unicode.IsControl):
+		return invalid("Username", "and Password must not contain control characters, such as a line break at the end")
 	case o.maxConnections() < 1 || o.maxConnections() > 100:
 		return invalid("MaxConnections", "must be 1 to 100")
 	case o.idleTimeout() < time.Millisecond:

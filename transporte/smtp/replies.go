@@ -60,7 +60,7 @@ var replies = table{
 	{"", "4yz", "", outbox.Network, 0, "RFC 5321, 4.2.1", "452 4.3.1 Insufficient system storage"},
 
 	// The account may not send as this sender.
-	{"MAIL", "550 553 554", "", outbox.Credentials, 0, "RFC 5321, 4.3.2: no recipient is known yet", "553 5.7.1 Not owned by user"},
+	{"MAIL", "550 553", "5.7.1 -", outbox.Credentials, 0, "RFC 5321, 4.3.2: no recipient is known yet", "553 5.7.1 Not owned by user"},
 	{"", "5yz", "5.1.7 5.1.8", outbox.Credentials, 0, "RFC 3463, 3.2", "550 5.1.8 Sender address rejected: Domain not found"},
 	{"", "5yz", "5.7.57 5.7.60", outbox.Credentials, 0, "Exchange Online: NDR codes", "550 5.7.60 Cannot send as this sender"},
 

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/base64"
 	"fmt"
 	"net"
 	"slices"
@@ -37,6 +38,7 @@ type server struct {
 	offers, secure []string
 	tls            *tls.Config
 	implicit       bool
+	scram          scramServer
 	// beforeBody is called between the reply to DATA and the first byte read of the text.
 	beforeBody func()
 
@@ -165,18 +167,34 @@ func (t *talk) step() bool {
 }
 
 func (t *talk) auth(line string) bool {
-	if line == "AUTH LOGIN" {
-		for _, question := range []string{"334 VXNlcm5hbWU6", "334 UGFzc3dvcmQ6"} {
-			_, _ = fmt.Fprintf(t.conn, "%s\r\n", question)
-			answer, err := t.r.ReadString('\n')
-			if err != nil {
-				return false
-			}
-			t.note(strings.TrimSpace(answer))
+	var asked []func(answer string) (challenge string)
+	switch {
+	case line == "AUTH LOGIN":
+		asked = []func(string) string{constant("Username:"), constant("Password:")}
+	case line == "AUTH SCRAM-SHA-256":
+		asked = t.scram.challenges()
+	case strings.HasPrefix(line, "AUTH XOAUTH2") && t.ask("AUTH") != "":
+		asked = []func(string) string{constant(`{"status":"400","schemes":"Bearer"}`)}
+	}
+	answer := ""
+	for _, challenge := range asked {
+		_, _ = fmt.Fprintf(t.conn, "334 %s\r\n", base64.StdEncoding.EncodeToString([]byte(challenge(answer))))
+		line, err := t.r.ReadString('\n')
+		if err != nil {
+			return false
 		}
+		line = strings.TrimSpace(line)
+		t.note(line)
+		if line == "*" {
+			return t.say("*", "501 cancelled")
+		}
+		decoded, _ := base64.StdEncoding.DecodeString(line)
+		answer = string(decoded)
 	}
 	return t.say("AUTH", "235 2.7.0 Welcome")
 }
+
+func constant(challenge string) func(string) string { return func(string) string { return challenge } }
 
 func (t *talk) data() bool {
 	asked := t.ask("DATA")

@@ -63,8 +63,11 @@ func New(addr string, opts Options) (*Client, error) {
 // respuesta_invalida (that is not SMTP), sin_respuesta (the connection broke), timeout, cancelado, or sin_turno (ctx ended
 // before one of MaxConnections was free). Its Uncertain is set from the final dot on.
 //
+// A Token that fails is transient: red, credenciales_excepcion.
+//
 // Permanent without a reply are: credenciales with starttls_ausente (TLS is asked for, or there are credentials, and the
-// server does not offer it), auth_ausente or auth_sin_mecanismo (it takes no login, or neither PLAIN nor LOGIN);
+// server does not offer it), auth_ausente or auth_sin_mecanismo (it takes no login, or none that these options have), or
+// clave_invalida (a token that is not printable ASCII);
 // rechazado with remitente_invalido, destino_invalido, smtputf8_ausente (an address beyond ASCII left of the @, which this
 // server cannot carry) or tamano_excedido (longer than the server says it takes).
 //

@@ -3,9 +3,10 @@ package webhook
 import "net/netip"
 
 var (
-	Answers     = answers
-	ParseSecret = parseSecret
-	ValidParent = validParent
+	Answers         = answers
+	ParseSecret     = parseSecret
+	ParsePrivateKey = parsePrivateKey
+	ValidParent     = validParent
 )
 
 // SpecialNetworks returns the networks that are never called.

@@ -19,8 +19,10 @@ import (
 type Endpoint struct {
 	// URL is where it listens. Empty means that it stands in the message's Destination.
 	URL string
-	// Secrets sign: "whsec_" and the base64 of 24 to 64 random bytes, the prefix may be missing. While a secret is replaced
-	// both are here, and the receiver accepts either. A secret belongs to one endpoint and no other.
+	// Secrets sign: "whsec_" and the base64 of 24 to 64 random bytes, the prefix may be missing, which the receiver knows
+	// too (signature v1); or "whsk_" and the base64 of an ed25519 private key, its seed of 32 bytes with or without the public
+	// key behind it, of which the receiver has the public key only (signature v1a). While a secret is replaced both are here,
+	// and the receiver accepts either. A secret belongs to one endpoint and no other.
 	Secrets []string
 	// Permanent are statuses, 300 to 599, by which this receiver refuses a message for good, such as 422. Usually none.
 	Permanent []int

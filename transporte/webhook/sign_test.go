@@ -1,7 +1,10 @@
 package webhook_test
 
 import (
+	"bytes"
+	"crypto/ed25519"
 	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"net/http"
@@ -13,6 +16,7 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"github.com/mafesoftware/outbox-relay/outbox"
 	"github.com/mafesoftware/outbox-relay/transporte/webhook"
 )
 
@@ -77,6 +81,73 @@ func TestTheSignatureIsTheSpecifications(t *testing.T) {
 	if want, err := v.Sign(rowID, time.Unix(at, 0), got.body); err != nil || signatures[0] != want {
 		t.Errorf("got %q, want %q", signatures[0], want)
 	}
+}
+
+// A receiver verifies v1a by the specification: ed25519 over id, timestamp and body with full stops between.
+func TestAReceiverWithThePublicKeyVerifiesEachPrivateKeyInUse(t *testing.T) {
+	t.Parallel()
+	seeds := []string{strings.Repeat("a", 32), strings.Repeat("b", 32)}
+	whole := ed25519.NewKeyFromSeed([]byte(seeds[1]))
+	shared := secret("c", 32)
+	got := arrived(t, nil, privateKey([]byte(seeds[0])), privateKey(whole), shared)
+	signatures := strings.Split(got.header.Get("Webhook-Signature"), " ")
+	if len(signatures) != 3 {
+		t.Fatalf("got %q, want three signatures", signatures)
+	}
+	content := []byte(rowID + "." + got.header.Get("Webhook-Timestamp") + "." + string(got.body))
+	for i, seed := range seeds {
+		raw, isV1a := strings.CutPrefix(signatures[i], "v1a,")
+		signature, err := base64.StdEncoding.DecodeString(raw)
+		public := ed25519.NewKeyFromSeed([]byte(seed)).Public().(ed25519.PublicKey)
+		if !isV1a || err != nil || !ed25519.Verify(public, content, signature) {
+			t.Errorf("got %q, %v, want a v1a signature of key %d", signatures[i], err, i)
+		}
+		if ed25519.Verify(public, append(content, '.'), signature) {
+			t.Errorf("signature %d also fits another body", i)
+		}
+	}
+	if err := verify(t, got, shared); err != nil { // the reference knows v1 only, and must not stumble over the others
+		t.Errorf("got %v, want the shared secret verified beside the keys", err)
+	}
+}
+
+func privateKey(raw []byte) string { return "whsk_" + base64.StdEncoding.EncodeToString(raw) }
+
+// The vector is the first of RFC 8032, 7.1.
+func TestPrivateKeysAreThoseOfRFC8032(t *testing.T) {
+	t.Parallel()
+	seed, _ := hex.DecodeString("9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60")
+	public, _ := hex.DecodeString("d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a")
+	for _, raw := range [][]byte{seed, append(slices.Clone(seed), public...)} {
+		key, ok := webhook.ParsePrivateKey(privateKey(raw))
+		if !ok || !bytes.Equal(key.Public().(ed25519.PublicKey), public) {
+			t.Errorf("%d bytes: got %v, want the key of the vector", len(raw), ok)
+		}
+	}
+	for name, wrong := range map[string]string{
+		"empty": "whsk_", "short": privateKey(seed[1:]), "long": privateKey(append(slices.Clone(seed), 0)),
+		"another public key": privateKey(append(slices.Clone(public), public...)), "a line break": privateKey(seed) + "\n",
+		"no base64": "whsk_" + strings.Repeat("-", 44),
+	} {
+		if _, ok := webhook.ParsePrivateKey(wrong); ok {
+			t.Errorf("%s: got a key", name)
+		}
+		m := order("https://club.example")
+		_, err := newSender(t, signedBy(wrong), webhook.Options{Resolver: noNames(t)}).Send(t.Context(), m)
+		checkFailure(t, err, outbox.Credentials, "secreto_invalido")
+	}
+}
+
+func FuzzPrivateKeySignsWhatItsPublicKeyVerifies(f *testing.F) {
+	f.Add(privateKey([]byte(strings.Repeat("a", 32))))
+	f.Add(privateKey(ed25519.NewKeyFromSeed([]byte(strings.Repeat("a", 32)))))
+	f.Add("whsk_")
+	f.Fuzz(func(t *testing.T, s string) {
+		key, ok := webhook.ParsePrivateKey(s)
+		if ok && !ed25519.Verify(key.Public().(ed25519.PublicKey), []byte("a.1.b"), ed25519.Sign(key, []byte("a.1.b"))) {
+			t.Errorf("%q signs what nobody can verify", s)
+		}
+	})
 }
 
 func TestTheHeadersAreThoseOfTheSpecificationAndNoMore(t *testing.T) {
@@ -146,10 +217,10 @@ func TestSecretsAreThoseOfTheSpecification(t *testing.T) {
 
 func TestNothingPrintsASecret(t *testing.T) {
 	t.Parallel()
-	e := webhook.Endpoint{URL: "https://club.example/hook?token=clave", Secrets: []string{secret("a", 24)}}
+	e := webhook.Endpoint{URL: "https://club.example/hook?token=clave", Secrets: []string{secret("a", 24), privateKey(make([]byte, 32))}}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
 		for _, value := range []any{e, &e, []webhook.Endpoint{e}, struct{ E webhook.Endpoint }{e}} {
-			if got := fmt.Sprintf(verb, value); strings.Contains(got, "whsec") || strings.Contains(got, "clave") {
+			if got := fmt.Sprintf(verb, value); strings.Contains(got, "whs") || strings.Contains(got, "clave") {
 				t.Errorf("%s of %T prints %s", verb, value, got)
 			}
 		}
