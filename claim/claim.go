@@ -34,6 +34,7 @@ type Store struct {
 	take, record, release string
 	// takeOnly is take without the next due time, for which next asks.
 	takeOnly, next string
+	takeUnpaused   string // take, but for what is paused
 }
 
 // Open looks at the table. The error wraps outbox.ErrSchema when a relay cannot work on it.
@@ -57,9 +58,14 @@ func Open(ctx context.Context, pool *pgxpool.Pool, t outbox.Table) (*Store, outb
 		record:   sql.Fill(recordResultsSQL, names),
 		release:  sql.Fill(releaseSQL, names),
 	}
-	maps.Copy(names, sql.Names{"after": "now()", "channels": "$4", "horizon": "$5", "and_if": " and (select count(*) from due) < $1::integer"})
-	names["next"] = sql.Fill(nextDueSQL, names)
-	s.take = sql.Fill(claimDueSQL, names)
+	claims := func(andUnpaused string) string {
+		maps.Copy(names, sql.Names{"after": "now()", "channels": "$4", "horizon": "$5", "and_if": " and (select count(*) from due) < $1::integer",
+			"and_unpaused": andUnpaused})
+		names["next"] = sql.Fill(nextDueSQL, names)
+		return sql.Fill(claimDueSQL, names)
+	}
+	s.takeUnpaused = claims("\n    and " + names["unpaused"])
+	s.take = claims("")
 	names["next"] = "select null::timestamptz as due"
 	s.takeOnly = sql.Fill(claimDueSQL, names)
 	maps.Copy(names, sql.Names{"after": "now() - interval '5 seconds'", "channels": "$1", "horizon": "$2", "and_if": ""})

@@ -12,13 +12,14 @@
 -- "due" must be a CTE: a plain "where id in (select ... limit)" may be run more than once by the planner.
 -- The states are literals and the expression is the index's own: only then can the planner prove that the index serves.
 -- A row whose attempts are used up is closed here and not sent: a relay that dies in every send would send for ever.
+-- "and_unpaused" is empty while there are no pauses: the claim then reads nothing but the outbox.
 with due as materialized (
   select ctid as place, {{due}} as due
-  from {{table}}
+  from {{table}} o
   where estado in ('pendiente', 'procesando')
     and {{due}} <= now()
     and {{due}} >= coalesce($3::timestamptz, '-infinity')
-    and ($4::text[] is null or canal = any($4::text[]))
+    and ($4::text[] is null or canal = any($4::text[])){{and_unpaused}}
   order by {{due}}, id
   limit $1::integer
   for update skip locked

@@ -3,8 +3,8 @@
 -- the index is full of dead entries there, the ends of the leases of messages that were sent long ago.
 select min(due) as due from (
   select {{due}} as due
-  from {{table}}
+  from {{table}} o
   where estado in ('pendiente', 'procesando')
     and {{due}} > {{after}} and {{due}} <= coalesce(now() + {{horizon}}::interval, 'infinity')
-    and ({{channels}}::text[] is null or canal = any({{channels}}::text[])){{and_if}}
+    and ({{channels}}::text[] is null or canal = any({{channels}}::text[])){{and_unpaused}}{{and_if}}
   order by {{due}} limit 1) soonest

@@ -87,6 +87,8 @@ type Ask struct {
 	DueFrom time.Time
 	// Channels limits the claim to these. Nil means all.
 	Channels []string
+	// Unpaused leaves out what is paused. It needs the table of pauses.
+	Unpaused bool
 	// Durable has the claim wait for the disk. Otherwise a crash of the server may lose it, and the rows are claimed again.
 	Durable bool
 	// Horizon bounds how far ahead Batch.Next is looked for. Zero means no bound.
@@ -101,6 +103,10 @@ func (s *Store) Take(ctx context.Context, ask Ask) (*Batch, error) {
 	if !ask.Durable {
 		settings += asyncCommitSQL
 	}
+	statement := s.take
+	if ask.Unpaused {
+		statement = s.takeUnpaused
+	}
 	b := &Batch{Lease: ask.Lease, TakenAt: time.Now()}
 	var from *time.Time
 	if !ask.DueFrom.IsZero() {
@@ -111,7 +117,7 @@ func (s *Store) Take(ctx context.Context, ask Ask) (*Batch, error) {
 		horizon = &ask.Horizon
 	}
 	args := []any{ask.Limit, ask.Lease, from, ask.Channels, horizon}
-	err := s.planned(ctx, settings, s.take, args, func(rows pgx.Rows) error { return s.read(pgxRows{rows}, b) })
+	err := s.planned(ctx, settings, statement, args, func(rows pgx.Rows) error { return s.read(pgxRows{rows}, b) })
 	if err != nil {
 		return nil, fmt.Errorf("claim due (n=%d): %w", ask.Limit, err)
 	}

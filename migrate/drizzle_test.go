@@ -47,8 +47,8 @@ func TestUpAddsToATableOfDrizzlesAndTakesNothing(t *testing.T) {
 				}
 			}
 			const indexes = "select count(*) from pg_index where indrelid = $1::text::regclass"
-			if got := value[int](t, conn, indexes, test.table.String()); got != 4 {
-				t.Errorf("got %d indexes, want the three that were there and the due index", got)
+			if got := value[int](t, conn, indexes, test.table.String()); got != 5 {
+				t.Errorf("got %d indexes, want the three that were there and two of the migration's", got)
 			}
 			if err := enqueue(t.Context(), conn, test.table, "k"); err != nil {
 				t.Error(err)

@@ -111,7 +111,7 @@ func complete(t testing.TB, conn *pgx.Conn, table outbox.Table) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if in.Fit() != nil || in.Trigger != outbox.TriggerOn || !in.KeyIndex || !in.Optional() || !in.Settings {
+	if in.Operable() != nil || in.Trigger != outbox.TriggerOn || !in.KeyIndex || !in.Optional() || !in.Settings {
 		t.Errorf("%s: got %+v, want it complete", table, in)
 	}
 	version, newest, err := migrate.Status(t.Context(), conn, table)

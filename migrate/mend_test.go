@@ -63,12 +63,13 @@ func TestUpPutsBackWhatWasLostSince(t *testing.T) {
 	up(t, conn, outbox.Table{})
 	whole := catalog(t, conn, outbox.Table{})
 	for name, loss := range map[string]string{
-		"trigger":    "drop trigger zz_outbox_wake on outbox",
-		"function":   "do $$ begin execute (select format('drop function %s cascade', oid::regprocedure) from pg_proc where proname like 'outbox_wake_%'); end $$",
-		"due index":  "do $$ begin execute (select format('drop index %s', oid::regclass) from pg_class where relname like 'outbox_due_%'); end $$",
-		"key index":  "do $$ begin execute (select format('drop index %s', oid::regclass) from pg_class where relname like 'outbox_key_%'); end $$",
-		"elsewhere":  "create function f() returns trigger language plpgsql as 'begin return null; end'; create or replace trigger zz_outbox_wake after insert on outbox execute function f()",
-		"the column": "alter table outbox drop column cabeceras",
+		"trigger":      "drop trigger zz_outbox_wake on outbox",
+		"function":     "do $$ begin execute (select format('drop function %s cascade', oid::regprocedure) from pg_proc where proname like 'outbox_wake_%'); end $$",
+		"due index":    "do $$ begin execute (select format('drop index %s', oid::regclass) from pg_class where relname like 'outbox_due_%'); end $$",
+		"key index":    "do $$ begin execute (select format('drop index %s', oid::regclass) from pg_class where relname like 'outbox_key_%'); end $$",
+		"failed index": "do $$ begin execute (select format('drop index %s', oid::regclass) from pg_class where relname like 'outbox_failed_%'); end $$",
+		"elsewhere":    "create function f() returns trigger language plpgsql as 'begin return null; end'; create or replace trigger zz_outbox_wake after insert on outbox execute function f()",
+		"the column":   "alter table outbox drop column cabeceras",
 	} {
 		exec(t, conn, loss)
 		if catalog(t, conn, outbox.Table{}) == whole {

@@ -46,8 +46,8 @@ func Up(ctx context.Context, conn *pgx.Conn, t outbox.Table) error {
 	})
 }
 
-// Down removes the trigger with its function, the due index and the version. The table with its messages, its columns
-// and its unique index stay: dropping them is left to a person.
+// Down removes the trigger with its function, the two partial indexes and the version. The table with its messages, its
+// columns and its unique index stay, and so do the pauses, which say what may not be sent: dropping them is left to a person.
 func Down(ctx context.Context, conn *pgx.Conn, t outbox.Table) error {
 	version, _, err := Status(ctx, conn, t)
 	if err == nil && version > 0 { // otherwise it would make a schema to take nothing away
@@ -85,7 +85,7 @@ func SQL(t outbox.Table) (string, error) {
 	if err := t.Validate(); err != nil {
 		return "", err
 	}
-	parts := []string{sql.Schema, sql.Table, sql.Columns, sql.KeyIndex, sql.DueIndex, sql.Settings, sql.Triggers, sql.Version,
+	parts := []string{sql.Schema, sql.Table, sql.Columns, sql.KeyIndex, sql.DueIndex, sql.Settings, sql.Triggers, sql.FailedIndex, sql.Pauses, sql.Version,
 		fmt.Sprintf("update {{version_table}} set version = %d;\n", len(steps(t)))}
 	return sql.Fill(strings.Join(parts, "\n"), t.Names()), nil
 }

@@ -20,6 +20,8 @@ func steps(t outbox.Table) []*migrate.Migration {
 		{Name: "unique index on tenant and key", UpFunc: s.keyIndex, DownFunc: keep, DisableFuncTx: true},
 		{Name: "index on the due time", UpFunc: s.dueIndex, DownFunc: s.dropDueIndex, DisableFuncTx: true},
 		{Name: "settings and wake-up trigger", UpFunc: s.trigger, DownFunc: s.dropTrigger},
+		{Name: "index of what failed", UpFunc: s.failedIndex, DownFunc: s.dropFailedIndex, DisableFuncTx: true},
+		{Name: "pauses", UpFunc: s.pauses, DownFunc: keep},
 	}
 	for i, m := range all {
 		m.Sequence = int32(i) + 1
@@ -40,6 +42,12 @@ func mend(ctx context.Context, conn *pgx.Conn, t outbox.Table) error {
 		return err
 	}
 	if err := s.dueIndex(ctx, conn); err != nil {
+		return err
+	}
+	if err := s.failedIndex(ctx, conn); err != nil {
+		return err
+	}
+	if err := inTx(s.pauses); err != nil {
 		return err
 	}
 	in, err := t.Inspect(ctx, conn)
@@ -95,6 +103,52 @@ func (s step) dueIndex(ctx context.Context, conn *pgx.Conn) error {
 		return err
 	}
 	return s.exec(ctx, conn, dropDueIndex, sql.DueIndex)
+}
+
+func (s step) failedIndex(ctx context.Context, conn *pgx.Conn) error {
+	in, err := s.t.Inspect(ctx, conn)
+	if err != nil || in.FailedIndex != nil && *in.FailedIndex {
+		return err
+	}
+	return s.exec(ctx, conn, dropFailedIndex, sql.FailedIndex)
+}
+
+const dropFailedIndex = "drop index concurrently if exists {{schema}}.{{failed_index}}"
+
+func (s step) dropFailedIndex(ctx context.Context, conn *pgx.Conn) error {
+	return s.exec(ctx, conn, dropFailedIndex)
+}
+
+func (s step) pauses(ctx context.Context, conn *pgx.Conn) error {
+	in, err := s.t.Inspect(ctx, conn)
+	if err != nil || in.Pauses {
+		return err
+	}
+	if err := s.exec(ctx, conn, sql.Pauses); err != nil {
+		return err
+	}
+	return s.grantPauses(ctx, conn)
+}
+
+// grantPauses lets whoever may read the outbox, as a relay does, read its pauses: otherwise an update would stop relays.
+func (s step) grantPauses(ctx context.Context, conn *pgx.Conn) error {
+	const readers = `select case when a.grantee = 0 then 'public' else quote_ident(pg_get_userbyid(a.grantee)) end
+		from pg_catalog.pg_class c, lateral aclexplode(c.relacl) a
+		where c.oid = $1::text::regclass and a.privilege_type = 'SELECT' and a.grantee <> c.relowner`
+	rows, err := conn.Query(ctx, readers, s.t.String())
+	if err != nil {
+		return err
+	}
+	roles, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
+	for _, role := range roles {
+		if err := s.exec(ctx, conn, "grant select on {{pause_table}} to "+role); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 const dropDueIndex = "drop index concurrently if exists {{schema}}.{{due_index}}"

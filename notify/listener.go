@@ -15,6 +15,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgxlisten"
+
+	"github.com/mafesoftware/outbox-relay/outbox"
 )
 
 // Listener keeps a session that LISTENs on Channel and rings Bell for what arrives. Fields are set before Run.
@@ -29,7 +31,10 @@ type Listener struct {
 	ProbeInterval, ProbeTimeout time.Duration
 	// Changed hears that the session is proven (nil) or lost (why). It must return soon.
 	Changed func(err error)
-	Log     *slog.Logger
+	// Pauses gets an element when the pauses may have changed: when that is announced, and after each LISTEN. It has room
+	// for one. Nil: nobody asks.
+	Pauses chan<- struct{}
+	Log    *slog.Logger
 	// Self marks what this relay says, Scope what it looks for: relays of another scope do not cover it. Without spaces.
 	Self, Scope string
 
@@ -274,6 +279,7 @@ func (h *handler) HandleBacklog(_ context.Context, _ string, conn *pgx.Conn) err
 	h.loans.Store(unproven)
 	h.connected.Store(true)
 	signal(h.listening)
+	signal(h.l.Pauses)
 	h.l.Bell.Ring(Listen)
 	return nil
 }
@@ -290,6 +296,8 @@ func (h *handler) HandleNotification(_ context.Context, n *pgconn.Notification, 
 		}
 	case strings.HasPrefix(n.Payload, seenPrefix):
 		h.seen(n.Payload)
+	case n.Payload == outbox.PausesChanged:
+		signal(h.l.Pauses)
 	case n.Payload == help:
 		h.l.Bell.Ring(Help)
 	default:

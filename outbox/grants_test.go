@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/mafesoftware/outbox-relay/admin"
 	"github.com/mafesoftware/outbox-relay/outbox"
 )
 
@@ -89,5 +90,68 @@ func TestPurgingRoleNeedsToReadUpdateAndDelete(t *testing.T) {
 	}
 	if n, err := table.Purge(t.Context(), conn, time.Now().Add(time.Hour)); n != 1 || err != nil {
 		t.Errorf("got %d, %v, want 1", n, err)
+	}
+}
+
+// operations are what people and relays do, each with all the grants that the README names for it beside usage on the schema.
+var operations = []struct {
+	name   string
+	grants []string // of OUTBOX, its table of PAUSES
+	do     func(ctx context.Context, conn *pgx.Conn, table outbox.Table) error
+}{
+	{"status", []string{"select on OUTBOX", "select on PAUSES"}, func(ctx context.Context, conn *pgx.Conn, table outbox.Table) error {
+		_, err := admin.Look(ctx, conn, table)
+		return err
+	}},
+	{"list", []string{"select on OUTBOX"}, func(ctx context.Context, conn *pgx.Conn, table outbox.Table) error {
+		_, err := admin.List(ctx, conn, table, admin.Filter{}, "", 10)
+		return err
+	}},
+	{"redrive", []string{"select on OUTBOX", "update on OUTBOX"}, func(ctx context.Context, conn *pgx.Conn, table outbox.Table) error {
+		_, err := admin.Redrive(ctx, conn, table, admin.Filter{}, admin.ChangeOptions{})
+		return err
+	}},
+	{"cancel", []string{"select on OUTBOX", "update on OUTBOX"}, func(ctx context.Context, conn *pgx.Conn, table outbox.Table) error {
+		_, err := admin.Cancel(ctx, conn, table, admin.Filter{}, "", "", admin.ChangeOptions{})
+		return err
+	}},
+	{"pause", []string{"select on PAUSES", "insert on PAUSES"}, func(ctx context.Context, conn *pgx.Conn, table outbox.Table) error {
+		_, err := admin.Pause(ctx, conn, table, "correo", "")
+		return err
+	}},
+	{"resume", []string{"select on PAUSES", "delete on PAUSES"}, func(ctx context.Context, conn *pgx.Conn, table outbox.Table) error {
+		_, err := admin.Resume(ctx, conn, table, "correo", "")
+		return err
+	}},
+	{"the pauses of a relay", []string{"select on PAUSES"}, func(ctx context.Context, conn *pgx.Conn, table outbox.Table) error {
+		_, err := table.Pauses(ctx, conn)
+		return err
+	}},
+}
+
+func TestEachOperationNeedsTheGrantsOfTheReadmeAndSaysSo(t *testing.T) {
+	t.Parallel()
+	table := outbox.Table{Schema: "mensajes"}
+	pool := built(t, table)
+	for _, state := range []string{"pendiente", "fallido"} {
+		mustEnqueue(t, pool, table, message(state))
+		exec(t, pool, "update mensajes.outbox set estado = $1 where clave_idempotencia = $1", state)
+	}
+	for _, o := range operations {
+		t.Run(o.name, func(t *testing.T) {
+			name, conn := role(t, pool)
+			exec(t, conn, "set search_path = ''")
+			exec(t, pool, "grant usage on schema mensajes to "+name)
+			for _, grant := range o.grants {
+				if err := o.do(t.Context(), conn, table); err == nil || !strings.Contains(err.Error(), "grant") {
+					t.Errorf("before %q: got %v, want to be told of a grant", grant, err)
+				}
+				grant = strings.NewReplacer("OUTBOX", table.String(), "PAUSES", table.Names()["pause_table"]).Replace(grant)
+				exec(t, pool, "grant "+grant+" to "+name)
+			}
+			if err := o.do(t.Context(), conn, table); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }

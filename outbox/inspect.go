@@ -21,6 +21,8 @@ type Inspection struct {
 	Columns     map[string]string // name and type, as format_type writes it
 	KeyIndex    bool              // a unique index on tenant and key
 	DueIndex    *bool             // nil: missing; false: left invalid by an interrupted build
+	FailedIndex *bool             // as DueIndex; for people's work only
+	Pauses      bool              // there is a table for the pauses
 	Trigger     TriggerState
 	Settings    bool // the table has storage settings
 	Partitioned bool // which an outbox may not be
@@ -45,8 +47,8 @@ func (t Table) Inspect(ctx context.Context, db DB) (Inspection, error) {
 	t = t.WithDefaults()
 	in := Inspection{Table: t, Trigger: TriggerMissing}
 	var enabled, source *string
-	err := db.QueryRow(ctx, inspectSQL, t.Schema, t.Name, t.dueIndex(), triggerName, t.TenantColumn).
-		Scan(&in.Columns, &in.DueIndex, &in.KeyIndex, &enabled, &source, &in.Settings, &in.Partitioned)
+	err := db.QueryRow(ctx, inspectSQL, t.Schema, t.Name, t.dueIndex(), triggerName, t.TenantColumn, t.failedIndex(), t.PauseTable()).
+		Scan(&in.Columns, &in.DueIndex, &in.KeyIndex, &enabled, &source, &in.Settings, &in.Partitioned, &in.FailedIndex, &in.Pauses)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return in, nil
 	}
@@ -107,6 +109,17 @@ func (in Inspection) Fit() error {
 	}
 	if in.DueIndex == nil || !*in.DueIndex {
 		return fmt.Errorf("%w: %s has no valid index %s: run relay migrate", ErrSchema, in.Table, in.Table.dueIndex())
+	}
+	return nil
+}
+
+// Operable returns an error that wraps ErrSchema, and says what to do, when the table is older than package admin needs.
+func (in Inspection) Operable() error {
+	if err := in.Fit(); err != nil {
+		return err
+	}
+	if in.FailedIndex == nil || !*in.FailedIndex || !in.Pauses {
+		return fmt.Errorf("%w: %s is of an older version, without the index of what failed or the table of pauses: run relay migrate", ErrSchema, in.Table)
 	}
 	return nil
 }

@@ -138,7 +138,7 @@ func (t Table) Names() sql.Names {
 	t = t.WithDefaults()
 	in := func(name string) string { return pgx.Identifier{t.Schema, name}.Sanitize() }
 	quote := func(name string) string { return pgx.Identifier{name}.Sanitize() }
-	return sql.Names{
+	names := sql.Names{
 		"schema":        quote(t.Schema),
 		"table":         t.String(),
 		"tenant":        quote(t.TenantColumn),
@@ -149,17 +149,26 @@ func (t Table) Names() sql.Names {
 		"function":      in("outbox_wake_" + t.hash()),
 		"trigger":       quote(triggerName),
 		"version_table": in("outbox_version_" + t.hash()),
+		"failed_index":  quote(t.failedIndex()),
+		"pause_table":   in(t.PauseTable()),
+		"pause_key":     quote("outbox_pause_key_" + t.hash()),
 		"channel":       "'" + t.Channel() + "'",
 		"watch_lock":    t.WatchLock().String(),
 		"cross_lock":    t.CrossLock().String(),
 	}
+	names["unpaused"] = sql.Fill(unpaused, names)
+	return names
 }
 
 // triggerName begins with z: triggers of one table run in the order of their names, and this one should see what the
 // others did.
 const triggerName = "zz_outbox_wake"
 
-func (t Table) dueIndex() string { return "outbox_due_" + t.hash() }
+func (t Table) dueIndex() string    { return "outbox_due_" + t.hash() }
+func (t Table) failedIndex() string { return "outbox_failed_" + t.hash() }
+
+// PauseTable is the name, in the schema of the outbox, of the table of its pauses.
+func (t Table) PauseTable() string { return "outbox_pause_" + t.hash() }
 
 // SchemaName is the schema, public by default.
 func (t Table) SchemaName() string { return t.WithDefaults().Schema }

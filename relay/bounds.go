@@ -11,8 +11,9 @@ const (
 	fullLook, jamLook = 4 * time.Second, 10 * time.Second
 	// slowLook is how long two claims without a bound must take for the next ones to have one.
 	slowLook = 5 * time.Millisecond
-	// lookShare: while a channel can carry no more, claims without a bound take one part in so many of the time.
-	lookShare = 100
+	// Claims without a bound take at most one part in so many of the time: fullShare always, lookShare until jamLook while a
+	// channel can carry no more.
+	fullShare, lookShare = 10, 100
 	// dueMargin is longer than most transactions of a writer: what it inserts is due when it begins, and nobody sees it
 	// before it ends. What a longer one inserts may have to wait for the next claim without a bound. A longer margin costs:
 	// at 10,000 messages a second an old snapshot leaves 600,000 dead entries in a minute.
@@ -21,7 +22,7 @@ const (
 
 // bounds remembers for each lane below which due time nothing of it was left, so that a claim can begin there. What lies
 // below costs every claim that passes over it: the messages of a channel that can carry no more, which may have waited for
-// hours while its provider hung, and the dead entries that an old snapshot keeps in the index.
+// hours while its provider hung, what is paused, and the dead entries that an old snapshot keeps in the index.
 //
 // It is a hint: a message may turn up below all the same. So every now and then, and whenever a claim with a bound comes
 // back empty, one goes without.
@@ -53,17 +54,17 @@ func (bs bounds) from(lanes []string, jam bool, now time.Time) time.Time {
 func (b *bound) rest(jam bool) time.Duration {
 	switch {
 	case jam:
-		return min(jamLook, lookShare*b.took)
+		return max(min(jamLook, lookShare*b.took), fullShare*b.took)
 	case min(b.took, b.before) > slowLook:
-		return fullLook
+		return max(fullLook, fullShare*b.took)
 	}
 	return 0
 }
 
-// took notes what a claim for these lanes brought.
-func (bs bounds) took(lanes []string, bounded bool, b *claim.Batch, now time.Time) {
+// took notes what a claim for these lanes brought. passed: it left only what is paused of all that was due.
+func (bs bounds) took(lanes []string, bounded, passed bool, b *claim.Batch, now time.Time) {
 	from := b.Now.Add(-dueMargin)
-	if len(b.Rows) > 0 && b.Due.Before(from) {
+	if len(b.Rows) > 0 && b.Due.Before(from) && !passed {
 		from = b.Due
 	}
 	for _, name := range lanes {
@@ -71,7 +72,7 @@ func (bs bounds) took(lanes []string, bounded bool, b *claim.Batch, now time.Tim
 			bs[name] = new(bound)
 		}
 		one := bs[name]
-		if len(b.Rows) > 0 || !bounded && len(b.Closed) == 0 {
+		if passed || len(b.Rows) > 0 || !bounded && len(b.Closed) == 0 {
 			one.from = from
 		}
 		if !bounded {

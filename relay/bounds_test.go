@@ -11,6 +11,7 @@ import (
 type looks struct {
 	lanes   []string
 	bounded bool
+	passed  bool
 	took    time.Duration
 	n       int
 	late    time.Duration
@@ -26,7 +27,7 @@ func (l looks) note(bs bounds, at time.Time) {
 	if l.n > 0 {
 		b.Due = at.Add(-l.late)
 	}
-	bs.took(l.lanes, l.bounded, b, at)
+	bs.took(l.lanes, l.bounded, l.passed, b, at)
 }
 
 func TestClaimBeginsWhereTheLastOneWithTheSameChannelsEnded(t *testing.T) {
@@ -50,6 +51,10 @@ func TestClaimBeginsWhereTheLastOneWithTheSameChannelsEnded(t *testing.T) {
 		{"two slow ones long ago", []looks{slow, slow}, everything, false, fullLook, 0},
 		{"rows that have just fallen due", []looks{slow, {lanes: everything, took: 10 * time.Millisecond, n: 5}}, everything, false, 0, dueMargin},
 		{"nothing was left", []looks{slow, {lanes: everything, took: 10 * time.Millisecond}}, everything, false, 0, dueMargin},
+		{"slow ones of which one passed over what is paused", []looks{slow, {lanes: everything, passed: true, took: 10 * time.Millisecond, n: 5, late: time.Hour}}, everything, false, 0, dueMargin},
+		{"an empty one with a bound that did", []looks{slow, slow, {lanes: everything, bounded: true, passed: true}}, everything, false, 0, dueMargin},
+		{"very slow ones, and a tenth of the time", []looks{slow, {lanes: everything, took: time.Second, n: 5, late: time.Hour}}, everything, false, 9999 * time.Millisecond, time.Hour},
+		{"very slow ones, and more than a tenth", []looks{slow, {lanes: everything, took: time.Second, n: 5, late: time.Hour}}, everything, false, 10 * time.Second, 0},
 		{"a jam", []looks{jam}, withoutJam, true, 0, time.Minute},
 		{"a jam, and rows that have just fallen due", []looks{{lanes: withoutJam, took: time.Millisecond, n: 5}}, withoutJam, true, 0, dueMargin},
 		{"a jam, and a hundredth of the time", []looks{jam}, withoutJam, true, 999 * time.Millisecond, time.Minute},

@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/mafesoftware/outbox-relay/claim"
@@ -46,12 +47,14 @@ type loop struct {
 	bounded      bool     // it had a bound
 	lastHelp     time.Time
 	helpWait     time.Duration
+	stale        bool // the pauses may have changed since they were read
+	heeded       time.Time
 	watching     bool // as last reported
 	silenced     bool // writers were kept silent since the last crossing
 }
 
 func newLoop(r *relay) *loop {
-	return &loop{r: r, listener: r.newListener(), watch: r.newWatch(), tempo: tempo{claim: &r.claims, write: &r.writes}, timer: time.NewTimer(0), due: notify.Start, bounds: bounds{}, helpWait: shortestHelp}
+	return &loop{r: r, listener: r.newListener(), watch: r.newWatch(), tempo: tempo{claim: &r.claims, write: &r.writes}, timer: time.NewTimer(0), due: notify.Start, bounds: bounds{}, helpWait: shortestHelp, heeded: time.Now()}
 }
 
 // run claims until ctx ends.
@@ -73,6 +76,9 @@ func (l *loop) run(ctx context.Context) {
 			l.watched()
 		case <-l.r.bell.Covered():
 			l.covered()
+		case <-l.r.repaused:
+			l.stale = true
+			l.heed(ctx)
 		}
 		for l.look && ctx.Err() == nil && !l.r.results.owing() && !time.Now().Before(l.retryAt) {
 			if !l.claim(ctx) {
@@ -107,14 +113,16 @@ func (l *loop) rang() {
 	l.woken(l.due)
 }
 
-// woken decides whether to look now. A relay that has peers and came back empty last time waits a little first.
+// woken decides whether to look now. A relay that came back empty last time, and has peers or heard of what may be paused,
+// waits a little first.
 func (l *loop) woken(cause notify.Cause) {
 	if l.r.opts.Observer.Wake != nil {
 		l.r.opts.Observer.Wake(cause)
 	}
 	announced := cause == notify.Notified || cause == notify.Schedule || cause == notify.Due
 	l.asked = l.asked || announced
-	if !announced || !l.empty || l.watch.State() != notify.Off || !l.listener.Peers() {
+	inVain := l.empty && (l.listener.Peers() || l.r.pausing() && cause == notify.Notified)
+	if !announced || !inVain || l.watch.State() != notify.Off {
 		l.look = true
 		return
 	}
@@ -158,16 +166,21 @@ func (l *loop) covered() {
 // claim takes what can be carried. It returns false when there is no room or the claim failed.
 func (l *loop) claim(ctx context.Context) bool {
 	r := l.r
+	if !l.heed(ctx) {
+		return false
+	}
 	crossed := l.watch.State() == notify.Crossed // read before the claim begins
 	limit, open := r.work.room(r.claims.get(), r.opts.batch())
-	if limit <= 0 {
+	partial := open != nil
+	open = slices.DeleteFunc(open, r.channelPaused) // alone, they would be looked for in all that is there
+	if limit <= 0 || partial && len(open) == 0 {
 		if crossed {
 			l.watch.Done() // there is more to do, so the relay does not sleep
 		}
 		return false
 	}
 	ask := r.ask(limit)
-	l.partial, l.lanes = open != nil, open
+	l.partial, l.lanes = partial, open
 	if l.partial {
 		ask.Channels = open
 	} else {
@@ -179,8 +192,8 @@ func (l *loop) claim(ctx context.Context) bool {
 	l.bounded = !ask.DueFrom.IsZero()
 	b, err := r.take(ctx, ask, l.lent())
 	if err != nil {
-		l.retryAt = time.Now().Add(retryDelay(l.failures))
-		l.failures++
+		l.failed()
+		l.stale = l.stale || ask.Unpaused // its table may be gone
 		return false
 	}
 	l.took(ctx, ask, b)
@@ -191,15 +204,22 @@ func (l *loop) claim(ctx context.Context) bool {
 	return true
 }
 
+// failed puts off the next claim.
+func (l *loop) failed() {
+	l.retryAt = time.Now().Add(retryDelay(l.failures))
+	l.failures++
+}
+
 // took notes what a claim brought, and sets the timer.
 func (l *loop) took(ctx context.Context, ask claim.Ask, b *claim.Batch) {
 	now := time.Now()
 	n := len(b.Rows) + len(b.Closed)
 	l.failures = 0
-	// What the bound hides may be what the wake-up was for. A relay that watches has had none, and looks again soon.
-	again := n == 0 && l.bounded && l.watch.State() != notify.Watching
+	// What the bound hides may be what the wake-up was for. A relay that watches has had none, and looks again soon; one that
+	// passes over what is paused may have to pass over a lot.
+	again := n == 0 && l.bounded && l.watch.State() != notify.Watching && !ask.Unpaused
 	l.look = n >= ask.Limit || again
-	l.bounds.took(l.lanes, l.bounded, b, now)
+	l.bounds.took(l.lanes, l.bounded, ask.Unpaused && n < ask.Limit, b, now)
 	if again {
 		l.bounds.lookAgain(l.lanes)
 		return
@@ -219,12 +239,13 @@ func (l *loop) took(ctx context.Context, ask claim.Ask, b *claim.Batch) {
 		l.next = l.dueTime(now, b)
 	}
 	l.r.bell.SetNext(known)
-	if !l.bounded && !l.partial {
+	leftNothing := !l.bounded && !l.partial && !ask.Unpaused
+	if leftNothing {
 		l.r.bell.Saw(b.Snapshot)
 	}
 	l.setPoll(now)
 	l.rearm()
-	if !l.bounded && !l.partial && l.watch.State() == notify.Off && l.listener.Peers() {
+	if leftNothing && l.watch.State() == notify.Off && l.listener.Peers() {
 		_ = l.r.statement(ctx, func(ctx context.Context) error { return l.listener.Seen(ctx, b.Now, b.Snapshot) }) // only a hint
 	}
 }
@@ -323,9 +344,9 @@ func (l *loop) steer(ctx context.Context) {
 }
 
 // mayWatch: a relay that leaves channels to others must not silence their messages, and one that hears nothing could not
-// end the watch.
+// end the watch. What is announced and paused is no work.
 func (l *loop) mayWatch() bool {
-	return !l.r.opts.NoWatch && !l.r.opts.LeaveUnknownChannels && l.listener.Up()
+	return !(l.r.pausing() && l.empty) && !l.r.opts.NoWatch && !l.r.opts.LeaveUnknownChannels && l.listener.Up()
 }
 
 // Between these a relay that has more than it can carry waits from one call for help to the next.

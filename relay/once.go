@@ -22,10 +22,7 @@ func RunOnce(ctx context.Context, pool *pgxpool.Pool, table outbox.Table, sender
 	if ctx.Err() != nil {
 		return r.tally.s, nil
 	}
-	err = r.statement(ctx, func(ctx context.Context) (err error) {
-		r.store, _, err = claim.Open(ctx, pool, table)
-		return err
-	})
+	err = r.statement(ctx, r.look)
 	if errors.Is(err, outbox.ErrSchema) {
 		return r.tally.s, err // misuse, as wrong options are: no later run mends it
 	}

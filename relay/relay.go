@@ -53,6 +53,10 @@ type relay struct {
 
 	store   *claim.Store
 	session *claim.Session // on the connection that listens; belongs to whoever claims
+	// pauses belongs to whoever claims. repaused has an element when it may have changed.
+	pauses   []outbox.Pause
+	repaused chan struct{}
+
 	bell    *notify.Bell
 	work    *work
 	results *results
@@ -80,7 +84,7 @@ func newRelay(pool *pgxpool.Pool, table outbox.Table, senders Senders, opts Opti
 	if len(senders) == 0 {
 		return nil, fmt.Errorf("%w: Senders must have at least one channel, or every message would be discarded", outbox.ErrInvalidOptions)
 	}
-	r := &relay{pool: pool, table: table, senders: maps.Clone(senders), opts: opts, log: opts.log(), bell: notify.NewBell()}
+	r := &relay{pool: pool, table: table, senders: maps.Clone(senders), opts: opts, log: opts.log(), bell: notify.NewBell(), repaused: make(chan struct{}, 1)}
 	r.results = newResults(r)
 	limits := map[string]int{"": opts.concurrency()}
 	for channel := range senders {
@@ -93,7 +97,7 @@ func newRelay(pool *pgxpool.Pool, table outbox.Table, senders Senders, opts Opti
 
 // ask is the claim that this relay makes.
 func (r *relay) ask(limit int) claim.Ask {
-	ask := claim.Ask{Limit: limit, Lease: r.opts.lease(), Horizon: r.opts.pollInterval(), Durable: r.opts.DurableClaims}
+	ask := claim.Ask{Limit: limit, Lease: r.opts.lease(), Horizon: r.opts.pollInterval(), Durable: r.opts.DurableClaims, Unpaused: r.pausing()}
 	if r.opts.LeaveUnknownChannels {
 		ask.Channels = slices.Sorted(maps.Keys(r.senders))
 	}
@@ -104,6 +108,10 @@ func (r *relay) ask(limit int) claim.Ask {
 func (r *relay) take(ctx context.Context, ask claim.Ask, loan *notify.Loan) (b *claim.Batch, err error) {
 	r.bell.Looking()
 	asking := context.WithoutCancel(ctx)
+	if loan != nil && ask.Unpaused {
+		loan.Return() // it may have to pass over a lot
+		loan = nil
+	}
 	begin := func(b *claim.Batch) {
 		r.taken(ctx, ask, b)
 		runtime.Gosched() // the senders first

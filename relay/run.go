@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/mafesoftware/outbox-relay/claim"
 	"github.com/mafesoftware/outbox-relay/notify"
 	"github.com/mafesoftware/outbox-relay/outbox"
 )
@@ -79,10 +78,7 @@ func Run(ctx context.Context, pool *pgxpool.Pool, table outbox.Table, senders Se
 // open looks at the table, and waits for a database that is away.
 func (r *relay) open(ctx context.Context) error {
 	for n := 0; ; n++ {
-		err := r.statement(ctx, func(ctx context.Context) (err error) {
-			r.store, _, err = claim.Open(ctx, r.pool, r.table)
-			return err
-		})
+		err := r.statement(ctx, r.look)
 		if err == nil || errors.Is(err, outbox.ErrSchema) {
 			return err
 		}
@@ -101,6 +97,7 @@ func (r *relay) newListener() *notify.Listener {
 	return &notify.Listener{
 		Bell:    r.bell,
 		Channel: r.table.Channel(),
+		Pauses:  r.repaused,
 		Self:    uuid.NewString(),
 		Scope:   scope,
 		Connect: r.connectListener,

@@ -140,6 +140,24 @@ func (w *work) more() bool {
 	return w.reopened
 }
 
+// withdraw takes back what nobody has begun and which satisfies a condition.
+func (w *work) withdraw(which func(claim.Row) bool) (rows []claim.Row) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, l := range w.lanes {
+		var kept []claim.Row
+		for _, row := range l.queue {
+			if which(row) {
+				rows = append(rows, row)
+			} else {
+				kept = append(kept, row)
+			}
+		}
+		l.queue = kept
+	}
+	return rows
+}
+
 // stop takes back what nobody has begun. Nothing begins any more.
 func (w *work) stop() (rows []claim.Row) {
 	w.mu.Lock()

@@ -28,6 +28,10 @@ var (
 	Settings string
 	//go:embed triggers.sql
 	Triggers string
+	//go:embed failed_index.sql
+	FailedIndex string
+	//go:embed pauses.sql
+	Pauses string
 )
 
 // Names are the values of the placeholders, by name and without the braces.

@@ -19,7 +19,8 @@ func TestFillReplacesOnceAndLeavesWhatItDoesNotKnow(t *testing.T) {
 
 func TestTableFillsEveryPlaceholderOfTheDefinition(t *testing.T) {
 	for name, statement := range map[string]string{"schema": sql.Schema, "version": sql.Version, "table": sql.Table, "columns": sql.Columns,
-		"key index": sql.KeyIndex, "due index": sql.DueIndex, "settings": sql.Settings, "triggers": sql.Triggers} {
+		"key index": sql.KeyIndex, "due index": sql.DueIndex, "settings": sql.Settings, "triggers": sql.Triggers,
+		"failed index": sql.FailedIndex, "pauses": sql.Pauses} {
 		if got := sql.Fill(statement, outbox.Table{}.Names()); strings.TrimSpace(got) == "" || strings.Contains(got, "{{") {
 			t.Errorf("%s: got %s, want each placeholder filled", name, got)
 		}

@@ -15,7 +15,7 @@ const module = "github.com/mafesoftware/outbox-relay/"
 // mayImport is the drawing of who may know whom, by folder: a package below a folder of this list follows its nearest
 // entry. Arrows point down only. Tests may import what they like.
 var mayImport = map[string][]string{
-	"cmd/relay": {"doctor", "internal/config", "internal/health", "metrics", "tracing", "retention", "migrate", "relay", "transporte", "notify", "claim", "outbox", "sql"},
+	"cmd/relay": {"admin", "doctor", "internal/config", "internal/health", "metrics", "tracing", "retention", "migrate", "relay", "transporte", "notify", "claim", "outbox", "sql"},
 	"examples":  {"migrate", "relay", "transporte", "notify", "claim", "outbox", "sql", "internal/localpg", "examples"},
 	// What looks on while a relay works, or works beside it.
 	"metrics":         {"retention", "relay", "notify", "outbox", "sql"},
@@ -34,6 +34,7 @@ var mayImport = map[string][]string{
 	"internal/httpsend":      {"outbox", "transporte", "internal/httpsend"},
 	"internal/whatsappcloud": {"outbox", "transporte", "internal/httpsend"},
 	"migrate":                {"outbox", "sql"},
+	"admin":                  {"outbox", "sql"},
 	"outbox":                 {"sql"},
 	"sql":                    {},
 	"tests":                  {},

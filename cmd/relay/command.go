@@ -30,6 +30,14 @@ type cli struct {
 	Run        runCmd        `cmd:"" help:"Send messages until SIGINT or SIGTERM; a second one ends it at once."`
 	Migrate    migrateCmd    `cmd:"" help:"Build or update the table."`
 	Enqueue    enqueueCmd    `cmd:"" help:"Write messages to the outbox, in one transaction."`
+	Status     statusCmd     `cmd:"" help:"Print how an outbox stands: counts, what is due, rates, pauses."`
+	List       listCmd       `cmd:"" help:"List messages."`
+	Show       showCmd       `cmd:"" help:"Print one message."`
+	Redrive    redriveCmd    `cmd:"" help:"Send messages again that failed; prints what it would do unless --yes."`
+	Cancel     cancelCmd     `cmd:"" help:"Discard messages that wait; prints what it would do unless --yes."`
+	Purge      purgeCmd      `cmd:"" help:"Delete finished messages."`
+	Pause      pauseCmd      `cmd:"" help:"Have all relays leave messages alone until resume; enqueueing goes on."`
+	Resume     resumeCmd     `cmd:"" help:"Take a pause away."`
 	Doctor     doctorCmd     `cmd:"" help:"Say what is wrong with the outboxes and their databases, why it matters and what mends it; exit 1 when something is broken."`
 	Config     configCmd     `cmd:"" help:"Print or check the configuration."`
 	Completion completionCmd `cmd:"" help:"Print the script by which a shell completes commands and flags."`

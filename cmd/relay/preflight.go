@@ -50,7 +50,7 @@ func (s *served) granted(ctx context.Context) error {
 	var role string
 	var missing []string
 	table := s.table.WithDefaults()
-	if err := s.pool.QueryRow(ctx, grantsSQL, table.Schema, table.Name).Scan(&role, &missing); err != nil {
+	if err := s.pool.QueryRow(ctx, grantsSQL, table.Schema, table.Name, table.PauseTable()).Scan(&role, &missing); err != nil {
 		return err
 	}
 	if len(missing) > 0 {
