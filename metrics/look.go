@@ -28,6 +28,7 @@ type side string
 const (
 	due     side = "due"
 	expired side = "expired"
+	paused  side = "paused" // otherwise due or expired
 	later   side = "later"
 	sending side = "sending"
 )
@@ -37,7 +38,7 @@ type figures struct {
 	ok       bool
 	took     time.Duration
 	channels map[string]*waiting
-	capped   map[side]bool // due stands for expired, too, and later for sending
+	capped   map[side]bool // due stands for expired and paused, too, and later for sending
 	trigger  bool
 	queue    float64
 }
@@ -52,7 +53,7 @@ type waiting struct {
 func look(ctx context.Context, pool *pgxpool.Pool, table outbox.Table, known map[string]*channel) (figures, error) {
 	f := figures{channels: make(map[string]*waiting, len(known))}
 	for name := range known {
-		f.channels[name] = &waiting{backlog: map[side]int64{due: 0, expired: 0, later: 0, sending: 0}}
+		f.channels[name] = &waiting{backlog: map[side]int64{due: 0, expired: 0, paused: 0, later: 0, sending: 0}}
 	}
 	in, err := table.Inspect(ctx, pool)
 	if err != nil {
@@ -62,7 +63,20 @@ func look(ctx context.Context, pool *pgxpool.Pool, table outbox.Table, known map
 	if err := pool.QueryRow(ctx, "select pg_notification_queue_usage()").Scan(&f.queue); err != nil {
 		return f, err
 	}
-	return f, f.count(ctx, pool, sql.Fill(backlogSQL, table.Names()))
+	pauses, err := table.Pauses(ctx, pool)
+	if err != nil {
+		return f, err
+	}
+	return f, f.count(ctx, pool, backlogStatement(table, len(pauses) > 0))
+}
+
+// backlogStatement asks for the pauses of each row only while there are some.
+func backlogStatement(table outbox.Table, pausing bool) string {
+	names := table.Names()
+	if !pausing {
+		names["unpaused"] = "true"
+	}
+	return sql.Fill(backlogSQL, names)
 }
 
 func (f *figures) count(ctx context.Context, pool *pgxpool.Pool, statement string) error {
@@ -97,6 +111,6 @@ func (f *figures) count(ctx context.Context, pool *pgxpool.Pool, statement strin
 		}
 		return nil
 	})
-	f.capped = map[side]bool{due: counted[due]+counted[expired] >= maxCounted, later: counted[later]+counted[sending] >= maxCounted}
+	f.capped = map[side]bool{due: counted[due]+counted[expired]+counted[paused] >= maxCounted, later: counted[later]+counted[sending] >= maxCounted}
 	return err
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/mafesoftware/outbox-relay/internal/localpg/pgtest"
 	"github.com/mafesoftware/outbox-relay/migrate"
 	"github.com/mafesoftware/outbox-relay/outbox"
-	"github.com/mafesoftware/outbox-relay/sql"
 )
 
 // finished is how many messages stand in the way. With ten million the test takes minutes, and also checks the time of a look.
@@ -49,7 +48,7 @@ func TestFinishedMessagesCostALookNothing(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), backlogSettingsSQL); err != nil {
 		t.Fatal(err)
 	}
-	statement := strings.ReplaceAll(sql.Fill(backlogSQL, outbox.Table{}.Names()), "$1", fmt.Sprint(maxCounted))
+	statement := strings.ReplaceAll(backlogStatement(outbox.Table{}, false), "$1", fmt.Sprint(maxCounted))
 	var raw []byte
 	if err := tx.QueryRow(t.Context(), "explain (analyze, buffers, format json) "+statement).Scan(&raw); err != nil {
 		t.Fatal(err)

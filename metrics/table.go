@@ -36,9 +36,9 @@ func newTableFigures(pool *pgxpool.Pool, table outbox.Table, known map[string]*c
 	}
 	return &tableFigures{
 		pool: pool, table: table, known: known, opts: opts,
-		backlog:  desc("backlog_messages", "Unfinished messages: due, later, sending (under a lease), expired (its lease has ended).", "channel", "state"),
-		capped:   desc("backlog_capped", "1 when there are more messages than were counted, of those due (and expired) or later (and sending).", "state"),
-		age:      desc("oldest_due_age_seconds", "How long the oldest message that is due has waited, 0 with none.", "channel"),
+		backlog:  desc("backlog_messages", "Unfinished messages: due, later, sending (under a lease), expired (its lease has ended), paused (otherwise due or expired).", "channel", "state"),
+		capped:   desc("backlog_capped", "1 when there are more messages than were counted, of those due (and expired and paused) or later (and sending).", "state"),
+		age:      desc("oldest_due_age_seconds", "How long the oldest message that is due and not paused has waited, 0 with none.", "channel"),
 		trigger:  desc("trigger_enabled", "1 when the insert trigger is there, enabled, and announces on the table's channel."),
 		queue:    desc("notification_queue_usage_ratio", "How full the server's notification queue is, 0 to 1: at 1 commits fail."),
 		success:  desc("table_query_success", "1 when the last look at the table worked; with 0 the figures from it are absent."),

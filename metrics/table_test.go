@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/mafesoftware/outbox-relay/metrics"
+	"github.com/mafesoftware/outbox-relay/outbox"
+	"github.com/mafesoftware/outbox-relay/sql"
 )
 
 func TestTheBacklogIsCountedByChannelAndState(t *testing.T) {
@@ -36,6 +38,20 @@ func TestTheBacklogIsCountedByChannelAndState(t *testing.T) {
 	s.want(t, 1, "outbox_trigger_enabled")
 	s.want(t, 1, "outbox_table_query_success")
 	s.want(t, 0, "outbox_notification_queue_usage_ratio")
+}
+
+func TestWhatIsPausedIsNotDue(t *testing.T) {
+	t.Parallel()
+	s := open(t, metrics.Options{})
+	s.exec(t, sql.Fill("insert into {{pause_table}} (canal) values ('correo')", outbox.Table{}.Names()))
+	s.insert(t, "correo", ", programado_para", ", now() - interval '1 hour'", "a", "b")
+	s.insert(t, "correo", ", estado, bloqueado_hasta", ", 'procesando', now() - interval '2 hours'", "c")
+	s.insert(t, "whatsapp", "", "", "d")
+	s.want(t, 3, "outbox_backlog_messages", "channel=correo", "state=paused")
+	s.want(t, 0, "outbox_backlog_messages", "channel=correo", "state=due")
+	s.want(t, 0, "outbox_backlog_messages", "channel=correo", "state=expired")
+	s.want(t, 0, "outbox_oldest_due_age_seconds", "channel=correo")
+	s.want(t, 1, "outbox_backlog_messages", "channel=whatsapp", "state=due")
 }
 
 func TestALongBacklogIsCountedToABound(t *testing.T) {
