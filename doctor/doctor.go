@@ -101,6 +101,7 @@ type exam struct {
 	self   relation // once the table is known to exist
 	// otherVersion says that the definition is of another release, whose trigger may differ.
 	otherVersion bool
+	paused       pauseTable
 }
 
 func newExam(pool *pgxpool.Pool, t outbox.Table, opts Options) *exam {
@@ -124,7 +125,7 @@ var (
 		{"settings", (*exam).settings}, {"connections", (*exam).connections}, {"queue", (*exam).queue},
 		{"sight", (*exam).sight}, {"snapshots", (*exam).snapshots}, {"slots", (*exam).slots}, {"prepared", (*exam).prepared},
 		{"autovacuum", (*exam).autovacuum}, {"relays", (*exam).relays}, {"locks", (*exam).locks}}
-	tableChecks = []check{{"version", (*exam).version}, {"columns", (*exam).columns}, {"indexes", (*exam).indexes},
+	tableChecks = []check{{"version", (*exam).version}, {"columns", (*exam).columns}, {"indexes", (*exam).indexes}, {"pauses", (*exam).pauses},
 		{"trigger", (*exam).trigger}, {"replication-role", (*exam).replicationRole}, {"grants", (*exam).grants},
 		{"enqueue-grants", (*exam).enqueueGrants}, {"vacuum", (*exam).vacuum}, {"due", (*exam).due},
 		{"leases", (*exam).leases}, {"channels", (*exam).channels}}

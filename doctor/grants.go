@@ -45,6 +45,10 @@ func (e *exam) enqueueNeeds() needs {
 
 func (e *exam) grants(ctx context.Context) (string, []Finding, error) {
 	lacks, commands, err := e.missing(ctx, e.who.User, e.relayNeeds())
+	if e.paused.there && !e.paused.readable {
+		lacks = strings.TrimPrefix(lacks+", select on the pauses", ", ")
+		commands = append(commands, fmt.Sprintf("grant select on %s to %s", e.names["pause_table"], quote(e.who.User)))
+	}
 	if err != nil || len(commands) == 0 {
 		return fmt.Sprintf("role %q may do what a relay does", e.who.User), nil, err
 	}

@@ -247,5 +247,5 @@ func (p *patient) relayGrants(t *testing.T, role string) {
 		p.exec(t, grant)
 	}
 	p.exec(t, "grant pg_monitor to "+role)
-	p.exec(t, "grant select on "+p.table.Names()["version_table"]+" to "+role)
+	p.exec(t, "grant select on "+p.table.Names()["version_table"]+", "+p.table.Names()["pause_table"]+" to "+role)
 }

@@ -40,8 +40,12 @@ func (e *exam) indexes(ctx context.Context) (string, []Finding, error) {
 		findings = append(findings, found("id-index-missing", "no valid index makes id unique",
 			fmt.Sprintf("create unique index concurrently on %s (id)", e.table)))
 	}
+	if !slices.ContainsFunc(all, func(i index) bool { return i.Valid && i.Name == e.failedIndexName() }) {
+		findings = append(findings, found("failed-index-missing", "there is no valid index "+e.failedIndexName(), migrateUp))
+	}
+	ours := []string{e.dueIndexName(), e.keyIndexName(), e.failedIndexName()}
 	for _, i := range all {
-		if !i.Valid && i.Name != e.dueIndexName() && i.Name != e.keyIndexName() {
+		if !i.Valid && !slices.Contains(ours, i.Name) {
 			findings = append(findings, found("index-invalid", "index "+quote(i.Name)+" is invalid", e.dropIndex(i.Name)))
 		}
 	}
@@ -55,8 +59,9 @@ func unique(all []index, columns ...string) bool {
 }
 
 // The names of the definition's indexes hold nothing that would have to be quoted.
-func (e *exam) dueIndexName() string { return strings.Trim(e.names["due_index"], `"`) }
-func (e *exam) keyIndexName() string { return strings.Trim(e.names["key_index"], `"`) }
+func (e *exam) dueIndexName() string    { return strings.Trim(e.names["due_index"], `"`) }
+func (e *exam) keyIndexName() string    { return strings.Trim(e.names["key_index"], `"`) }
+func (e *exam) failedIndexName() string { return strings.Trim(e.names["failed_index"], `"`) }
 
 func (e *exam) dropIndex(name string) string {
 	return "drop index concurrently " + quote(e.table.Schema, name)

@@ -137,8 +137,7 @@ func TestNoQuestionReadsTheWholeTable(t *testing.T) {
 		from generate_series(1, 20000) i; analyze outbox`); err != nil {
 		t.Fatal(err)
 	}
-	for name, question := range map[string]string{"due": dueSQL, "leases": leasesSQL, "channels": channelsSQL, "claim": claimPlanSQL} {
-		statement := sql.Fill(question, e.names)
+	for name, statement := range map[string]string{"due": e.dueStatement(), "leases": sql.Fill(leasesSQL, e.names), "channels": sql.Fill(channelsSQL, e.names), "claim": sql.Fill(claimPlanSQL, e.names)} {
 		if name != "claim" { // which explains by itself
 			statement = "explain " + statement
 		}

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/jackc/pgx/v5"
 
@@ -25,7 +26,7 @@ func (e *exam) due(ctx context.Context) (string, []Finding, error) {
 		Seconds float64
 		Channel string
 	}
-	first, err := row[oldest](ctx, e.main, sql.Fill(dueSQL, e.names))
+	first, err := row[oldest](ctx, e.main, e.dueStatement())
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "no message is due", nil, nil
 	}
@@ -37,6 +38,16 @@ func (e *exam) due(ctx context.Context) (string, []Finding, error) {
 		return "", []Finding{found("due-late", what)}, nil
 	}
 	return what, nil, nil
+}
+
+// dueStatement heeds the pauses if they can be read.
+func (e *exam) dueStatement() string {
+	names := maps.Clone(e.names)
+	names["where_unpaused"] = ""
+	if e.paused.readable {
+		names["where_unpaused"] = "where " + names["unpaused"]
+	}
+	return sql.Fill(dueSQL, names)
 }
 
 func (e *exam) leases(ctx context.Context) (string, []Finding, error) {

@@ -32,6 +32,13 @@ func TestAMessageThatShouldHaveBeenSentIsFound(t *testing.T) {
 			}
 		}
 	}
+	p.exec(t, fill(p.table, "insert into PAUSES (canal) values ('correo')"))
+	r := p.examine(t)
+	p.recovers(t, r) // nobody is to send it now
+	if f := one(t, r, "pauses"); !strings.Contains(f.What, "pauses: 1") {
+		t.Errorf("got %q, want the pause", f.What)
+	}
+	p.exec(t, fill(p.table, "delete from PAUSES"))
 	p.opts.MaxDueAge = 2 * time.Hour
 	p.recovers(t, p.examine(t))
 }

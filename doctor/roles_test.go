@@ -33,6 +33,7 @@ func TestGrantsThatARelayLacksAreNamedAndMended(t *testing.T) {
 		{"revoke delete on OUTBOX from " + role, "delete"},
 		{"revoke update (bloqueado_hasta) on OUTBOX from " + role, `"bloqueado_hasta"`},
 		{"revoke select on OUTBOX from " + role, "select"},
+		{"revoke select on " + p.table.Names()["pause_table"] + " from " + role, "the pauses"},
 		{"revoke execute on function pg_notify(text, text) from public", "pg_notify"},
 	} {
 		p.exec(t, lack.revoke)

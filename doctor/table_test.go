@@ -36,6 +36,9 @@ func TestDamageToTheTableIsFoundAndMended(t *testing.T) {
 		{"no key index", "drop index KEY", "key-index-missing", doctor.Broken},
 		{"a key index that was cut", "update pg_index set indisvalid = false where indexrelid = 'KEY'::regclass", "key-index-missing", doctor.Broken},
 		{"a key that is checked late", "drop index KEY; alter table OUTBOX add constraint tarde unique (organizacion_id, clave_idempotencia) deferrable", "key-index-missing", doctor.Broken},
+		{"no index of what failed", "drop index FAILED", "failed-index-missing", doctor.Warning},
+		{"an index of what failed that was cut", "update pg_index set indisvalid = false where indexrelid = 'FAILED'::regclass", "failed-index-missing", doctor.Warning},
+		{"no pauses", "drop table PAUSES", "pauses-missing", doctor.Warning},
 		{"no primary key", "alter table OUTBOX drop constraint outbox_pkey", "id-index-missing", doctor.Warning},
 		{"somebody's index that was cut", "create index otro on OUTBOX (canal); update pg_index set indisvalid = false where indexrelid = 'otro'::regclass", "index-invalid", doctor.Warning},
 		{"no trigger", "drop trigger zz_outbox_wake on OUTBOX", "trigger-missing", doctor.Broken},
@@ -83,5 +86,5 @@ func TestHealthyTablesOfAllKindsAreFine(t *testing.T) {
 func fill(table outbox.Table, statement string) string {
 	names := table.Names()
 	return strings.NewReplacer("VERSION", names["version_table"], "DUENAME", names["due_index"], "DUE", names["schema"]+"."+names["due_index"],
-		"KEY", names["schema"]+"."+names["key_index"], "FUNCTION", names["function"], "CHANNEL", table.Channel()).Replace(statement)
+		"FAILED", names["schema"]+"."+names["failed_index"], "PAUSES", names["pause_table"], "KEY", names["schema"]+"."+names["key_index"], "FUNCTION", names["function"], "CHANNEL", table.Channel()).Replace(statement)
 }
