@@ -1,3 +1,4 @@
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .PHONY: help
@@ -10,7 +11,11 @@ demo: postgres ## run the example, an appointment service that sends its reminde
 
 .PHONY: build
 build: ## build the standalone relay: bin/relay
-	CGO_ENABLED=0 go build -o bin/relay ./cmd/relay
+	scripts/build.sh $(VERSION) bin/relay
+
+.PHONY: dist
+dist: ## build it for linux, darwin and windows on amd64 and arm64, with checksums: dist/
+	scripts/dist.sh $(VERSION)
 
 .PHONY: test
 test: postgres ## run the tests on a real Postgres, with the race detector

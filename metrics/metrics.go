@@ -5,7 +5,7 @@
 //	err = relay.Run(ctx, pool, table, senders, relay.Options{Observer: m.Observer()})
 //
 // Each series has the label outbox, so that several outboxes of one process can share a registry. Every label is bounded:
-// channels without a sender, unknown categories, and codes after the first hundred are "other". docs/operations.md says
+// channels without a sender, unknown categories, and codes after the first hundred are "other". docs/metrics.md says
 // what each metric means and what to do about it.
 package metrics
 

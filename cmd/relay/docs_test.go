@@ -1,14 +1,21 @@
 package main
 
 import (
-	"io"
+	"bytes"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
 	"github.com/mafesoftware/outbox-relay/internal/config"
+	"github.com/mafesoftware/outbox-relay/internal/localpg/pgtest"
 )
 
 // documents are those whose configurations and commands must be good as they stand.
@@ -50,21 +57,7 @@ func TestConfigurationsInTheDocumentsAreGood(t *testing.T) {
 				continue
 			}
 			n++
-			file := filepath.Join(t.TempDir(), "relay.yaml")
-			secret := filepath.Join(filepath.Dir(file), "secret")
-			block = regexp.MustCompile(`file:/\S+`).ReplaceAllString(block, "file:"+secret)
-			for path, content := range map[string]string{file: block, secret: "postgres://relay@db/club"} {
-				if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			env := func(name string) (string, bool) {
-				if strings.HasPrefix(name, "RELAY_") {
-					return "", false
-				}
-				return "postgres://relay@db/club", true
-			}
-			if _, err := config.Load(config.Source{File: file, Env: env}); err != nil {
+			if _, err := documented(t, block); err != nil {
 				t.Errorf("%s: %v\n%s", name, err, block)
 			}
 		}
@@ -74,27 +67,129 @@ func TestConfigurationsInTheDocumentsAreGood(t *testing.T) {
 	}
 }
 
-func TestCommandsInTheDocumentsAreKnown(t *testing.T) {
+// documented reads a configuration, with some content in place of each secret.
+func documented(t *testing.T, text string) (*config.Config, error) {
+	t.Helper()
+	dir := t.TempDir()
+	text = regexp.MustCompile(`file:/\S+`).ReplaceAllString(text, "file:"+filepath.Join(dir, "secret"))
+	const secret = "postgres://relay@db/club"
+	for name, content := range map[string]string{"relay.yaml": text, "secret": secret, "database": secret, "smtp": secret} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env := func(name string) (string, bool) {
+		switch {
+		case strings.HasPrefix(name, "RELAY_"):
+			return "", false
+		case name == "CREDENTIALS_DIRECTORY": // of systemd
+			return dir, true
+		}
+		return secret, true
+	}
+	return config.Load(config.Source{File: filepath.Join(dir, "relay.yaml"), Env: env})
+}
+
+// Each line that begins with relay, or hands something to it, runs as it stands, those of a document one after the other.
+func TestCommandsInTheDocumentsRun(t *testing.T) {
 	t.Parallel()
 	n := 0
 	for name, text := range documents(t) {
-		for _, block := range blocks(text, "sh") {
-			for _, line := range strings.Split(strings.ReplaceAll(block, "\\\n", " "), "\n") {
-				words, is := strings.CutPrefix(line, "relay ")
-				if !is {
-					continue
-				}
-				n++
-				words, _, _ = strings.Cut(words, "#")
-				a := &app{stdout: io.Discard, stderr: io.Discard}
-				if _, err := a.parse(strings.Fields(words)); err != nil {
-					t.Errorf("%s: relay %s: %v", name, words, err)
-				}
+		lines := commands(text)
+		if len(lines) == 0 {
+			continue
+		}
+		n += len(lines)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newReader(t)
+			for _, line := range lines {
+				r.types(t, line)
+			}
+		})
+	}
+	if n < 10 {
+		t.Errorf("got %d commands, want those of the READMEs and docs/operations.md", n)
+	}
+}
+
+func TestCommandsWithinTheTextAreKnown(t *testing.T) {
+	t.Parallel()
+	for _, text := range documents(t) {
+		for _, m := range regexp.MustCompile("`relay ([^`]*)`").FindAllStringSubmatch(text, -1) {
+			wantCommand(t, strings.Fields(m[1])...)
+		}
+	}
+}
+
+func commands(text string) (lines []string) {
+	for _, block := range blocks(text, "sh") {
+		for _, line := range strings.Split(strings.ReplaceAll(block, "\\\n", " "), "\n") {
+			if strings.HasPrefix(line, "relay ") || strings.Contains(line, "| relay ") {
+				lines = append(lines, line)
 			}
 		}
 	}
-	if n < 5 {
-		t.Errorf("got %d commands, want those of the README", n)
+	return lines
+}
+
+// reader has what somebody needs to try the commands of a document: a folder with a relay.yaml, and a database.
+type reader struct {
+	dir  string
+	env  []string
+	conn *pgx.Conn
+}
+
+func newReader(t *testing.T) *reader {
+	t.Helper()
+	dsn := pgtest.Database(t)
+	r := &reader{dir: t.TempDir(), conn: migrated(t, dsn), env: append(os.Environ(), "DATABASE_URL="+dsn, "RELAY_HTTP_ADDRESS=127.0.0.1:0")}
+	conf := "outboxes: [{database: '${DATABASE_URL}', channels: {correo: {sender: print}}}]"
+	if err := os.WriteFile(filepath.Join(r.dir, "relay.yaml"), []byte(conf), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// types runs a line, which must work. A relay must send a message before it is stopped.
+func (r *reader) types(t *testing.T, line string) {
+	t.Helper()
+	if id, is := strings.CutPrefix(line, "relay show "); is {
+		r.insert(t, strings.Fields(id)[0])
+	}
+	if !strings.HasPrefix(line, "relay run") {
+		if err := shell(t, r.env, r.dir, line); err != nil {
+			t.Error(err)
+		}
+		return
+	}
+	cmd := exec.CommandContext(t.Context(), "bash", "-c", "exec "+line)
+	var stderr bytes.Buffer
+	cmd.Env, cmd.Dir, cmd.Stderr = r.env, r.dir, &stderr
+	id := uuid.NewString()
+	r.insert(t, id)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() (bool, string) {
+		var state string
+		err := r.conn.QueryRow(t.Context(), "select estado from outbox where id = $1", id).Scan(&state)
+		return state == "enviado", fmt.Sprint(state, err)
+	}, "enviado: %s", line)
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%s: %v\n%s", line, err, &stderr)
+	}
+}
+
+func (r *reader) insert(t *testing.T, id string) {
+	t.Helper()
+	_, err := r.conn.Exec(t.Context(), "insert into outbox (id, organizacion_id, canal, destino, plantilla, clave_idempotencia) "+
+		"values ($1, gen_random_uuid(), 'correo', 'ana@example.com', 'bienvenida', 'bienvenida-ana')", id)
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
