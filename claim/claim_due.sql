@@ -14,7 +14,7 @@
 -- A row whose attempts are used up is closed here and not sent: a relay that dies in every send would send for ever.
 -- "and_unpaused" is empty while there are no pauses: the claim then reads nothing but the outbox.
 with due as materialized (
-  select ctid as place, {{due}} as due
+  select tableoid as piece, ctid as place, {{due}} as due
   from {{table}} o
   where estado in ('pendiente', 'procesando')
     and {{due}} <= now()
@@ -33,7 +33,7 @@ with due as materialized (
                                   when t.estado = 'procesando' then 'lease_agotado' else 'intentos_agotados' end,
     actualizado_en  = now()
   from due
-  where t.ctid = due.place
+  where t.ctid = due.place and t.tableoid = due.piece
   returning t.id, t.{{tenant}}::text as tenant, t.canal, t.destino, t.plantilla, t.datos::text as datos, t.clave_idempotencia,
     t.estado, t.ultimo_error_codigo, t.intentos, t.max_intentos, t.bloqueado_hasta, t.programado_para, due.due{{optional}}
 )

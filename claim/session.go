@@ -39,7 +39,7 @@ func (s *Store) NewSession(ctx context.Context, conn *pgx.Conn, durable bool, li
 }
 
 // Take is Store.Take. It calls begin as soon as the claim is committed, and gives the batch once the next due time is known:
-// both are asked for in one round trip, in a transaction each.
+// both are asked for in one round trip, in a transaction each. When it fails after begin, it gives the batch with the error.
 func (s *Session) Take(ctx context.Context, ask Ask, begin func(*Batch)) (*Batch, error) {
 	b := &Batch{Lease: ask.Lease, TakenAt: time.Now()}
 	p := s.Conn.PgConn().StartPipeline(ctx)
@@ -49,13 +49,14 @@ func (s *Session) Take(ctx context.Context, ask Ask, begin func(*Batch)) (*Batch
 	}
 	if err == nil {
 		begin(b)
+		b.Next = b.Now // look again, unless the answer says better
 		err = receive(p, func(r *pgconn.ResultReader) error { return readNext(answer{ResultReader: r}, ask, b) })
 	}
 	if closed := p.Close(); err == nil {
 		err = closed
 	}
 	if err != nil {
-		return nil, fmt.Errorf("claim due (n=%d): %w", ask.Limit, err)
+		return b, fmt.Errorf("claim due (n=%d): %w", ask.Limit, err)
 	}
 	return b, nil
 }
@@ -102,6 +103,7 @@ func receive(p *pgconn.Pipeline, read func(*pgconn.ResultReader) error) error {
 func readNext(a answer, ask Ask, b *Batch) error {
 	for a.Next() {
 		f := a.fields()
+		b.Next = time.Time{}
 		if len(b.Rows)+len(b.Closed) < ask.Limit {
 			b.Next = f.time(0)
 		}

@@ -121,6 +121,13 @@ func (b *Bell) Looking() {
 	clear(b.unseen)
 }
 
+// forget drops what the last claim saw: the next server may number its transactions anew.
+func (b *Bell) forget() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.own = snapshot{}
+}
+
 // Saw tells the bell what a claim saw that left nothing: what such transactions announce later needs no look.
 func (b *Bell) Saw(snapshot string) {
 	own := parseSnapshot(snapshot)

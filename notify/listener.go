@@ -170,7 +170,6 @@ func (l *Listener) watch(ctx context.Context, h *handler, end context.CancelCaus
 		switch err := l.probe(ctx, h); {
 		case err == nil:
 			heard = true
-			h.loans.CompareAndSwap(unproven, proven)
 			l.failures.Store(0)
 			l.enter(up, nil)
 		case !errors.Is(err, errSilent) || !h.connected.Load() || len(h.listening) > 0:
@@ -280,6 +279,7 @@ func (h *handler) HandleBacklog(_ context.Context, _ string, conn *pgx.Conn) err
 	h.connected.Store(true)
 	signal(h.listening)
 	signal(h.l.Pauses)
+	h.l.Bell.forget()
 	h.l.Bell.Ring(Listen)
 	return nil
 }
@@ -289,6 +289,7 @@ func (h *handler) HandleNotification(_ context.Context, n *pgconn.Notification, 
 	switch {
 	case strings.HasPrefix(n.Payload, probePrefix):
 		if expected := h.expected.Load(); expected != nil && *expected == n.Payload {
+			h.loans.CompareAndSwap(unproven, proven)
 			signal(h.echo)
 		}
 		if !strings.HasPrefix(n.Payload, probePrefix+h.l.Self) {

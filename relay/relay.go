@@ -31,6 +31,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/mafesoftware/outbox-relay/claim"
@@ -52,6 +53,7 @@ type relay struct {
 	once    bool // RunOnce: a failed claim is not made again, a failed write a few times
 
 	store   *claim.Store
+	borrows bool           // the session that listens may claim: it does what one of the pool would
 	session *claim.Session // on the connection that listens; belongs to whoever claims
 	// pauses belongs to whoever claims. repaused has an element when it may have changed.
 	pauses   []outbox.Pause
@@ -86,6 +88,7 @@ func newRelay(pool *pgxpool.Pool, table outbox.Table, senders Senders, opts Opti
 	}
 	r := &relay{pool: pool, table: table, senders: maps.Clone(senders), opts: opts, log: opts.log(), bell: notify.NewBell(), repaused: make(chan struct{}, 1)}
 	r.results = newResults(r)
+	r.borrows = r.mayBorrow()
 	limits := map[string]int{"": opts.concurrency()}
 	for channel := range senders {
 		limits[channel] = opts.policy(channel).Concurrency
@@ -108,8 +111,8 @@ func (r *relay) ask(limit int) claim.Ask {
 func (r *relay) take(ctx context.Context, ask claim.Ask, loan *notify.Loan) (b *claim.Batch, err error) {
 	r.bell.Looking()
 	asking := context.WithoutCancel(ctx)
-	if loan != nil && ask.Unpaused {
-		loan.Return() // it may have to pass over a lot
+	if loan != nil && (ask.Unpaused || !r.borrows) { // what is paused may be a lot to pass over
+		loan.Return()
 		loan = nil
 	}
 	begin := func(b *claim.Batch) {
@@ -147,6 +150,21 @@ func (r *relay) taken(ctx context.Context, ask claim.Ask, b *claim.Batch) {
 	r.begin(ctx, b.Rows)
 }
 
+// mayBorrow: another role may see other rows and say nothing of it, and what the pool does to a connection may matter. A claim
+// that waits for the disk could take longer than is waited for on the session that listens.
+func (r *relay) mayBorrow() bool {
+	pool := r.pool.Config()
+	plain := pool.AfterConnect == nil && pool.PrepareConn == nil && pool.BeforeAcquire == nil //nolint:staticcheck // users still have it
+	if !plain || r.opts.DurableClaims {
+		return false
+	}
+	if r.opts.ListenDSN == "" {
+		return true
+	}
+	listen, err := pgx.ParseConfig(r.opts.ListenDSN)
+	return err == nil && listen.User == pool.ConnConfig.User
+}
+
 // takeOn claims on the session that listens, and gives nil when that cannot be done: its role may only listen, for example.
 func (r *relay) takeOn(ctx context.Context, ask claim.Ask, loan *notify.Loan, begin func(*claim.Batch)) *claim.Batch {
 	defer loan.Return()
@@ -157,13 +175,20 @@ func (r *relay) takeOn(ctx context.Context, ask claim.Ask, loan *notify.Loan, be
 		r.session, err = r.store.NewSession(ctx, loan.Conn, ask.Durable, probeTimeout/2)
 	}
 	var b *claim.Batch
+	begun := false
 	if err == nil {
-		b, err = r.session.Take(ctx, ask, begin)
+		b, err = r.session.Take(ctx, ask, func(b *claim.Batch) {
+			begun = true
+			begin(b)
+		})
 	}
 	if err != nil {
 		loan.Refuse()
 		r.session = nil
 		r.log.Info("the session that listens does not claim, the pool does", "err", describe(err))
+	}
+	if !begun {
+		return nil
 	}
 	return b
 }

@@ -130,7 +130,7 @@ func TestCommandEndsOnSIGTERMAndLeavesNothingHalfDone(t *testing.T) {
 	b := newBox(t)
 	b.fill(t, 20_000)
 	cmd := exec.Command(path, "run", "--print", "webhook")
-	cmd.Env = append(os.Environ(), "DATABASE_URL="+b.dsn)
+	cmd.Env = append(os.Environ(), "DATABASE_URL="+b.dsn, "RELAY_HTTP_ADDRESS=none")
 	p := start(t, cmd)
 	p.awaitPrinted(t, 200)
 	asked := time.Now()

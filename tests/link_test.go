@@ -62,7 +62,8 @@ func TestHalfOpenListenerIsFoundAndReplaced(t *testing.T) {
 // awaitNotified sends messages until a notification wakes the relay for one.
 func (b *box) awaitNotified(t *testing.T, r *running) {
 	t.Helper()
-	for range 10 { // another look may take the first
+	for begun := time.Now(); time.Since(begun) < patience; { // another look may take the first, or a watch the first ones
+		b.awaitIdle(t)
 		committed := time.Now()
 		cause, at := r.delivery(t, b.enqueue(t, message()))
 		if cause == notify.Notified {
@@ -191,8 +192,8 @@ func TestListenerThatMayNotClaimLeavesItToThePool(t *testing.T) {
 		r.awaitSent(t, b.enqueue(t, message()))
 		quick(t, "a message", time.Since(begun))
 	}
-	if got := r.log.lines("does not claim", "42501"); len(got) != 1 {
-		t.Errorf("got %d lines that say why, want 1: %q", len(got), got)
+	if got := r.log.lines("does not claim"); len(got) != 0 {
+		t.Errorf("got a claim on the session of another role: %q", got)
 	}
 }
 
