@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"text/tabwriter"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -25,7 +26,7 @@ type changeFlags struct {
 
 // Run sends messages again, or says which it would.
 func (c *redriveCmd) Run(a *app) error {
-	if c.Rate < 0 {
+	if !(c.Rate >= 0) || math.IsInf(c.Rate, 0) {
 		return fmt.Errorf("%w: --rate must be above 0 messages a second, or 0 for no bound, not %v", errUsage, c.Rate)
 	}
 	return c.run(a, c.filterFlags, c.JSON, "sent again", func(pool *pgxpool.Pool, table outbox.Table, opts admin.ChangeOptions) (admin.Result, error) {

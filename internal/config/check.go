@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/mafesoftware/outbox-relay/outbox"
@@ -61,9 +62,11 @@ func (c *Config) checkOutbox(o Outbox) (faults []error) {
 		faults = append(faults, c.fault(o.path+".name", "must be letters a to z, digits, points, hyphens and underscores, got %q", o.Name))
 	}
 	if o.Database != "" {
-		if _, err := pgxpool.ParseConfig(string(o.Database)); err != nil {
-			// Without the cause: it quotes the string, which may hold a password.
+		// Without the cause or the string, which may hold a password.
+		if conf, err := pgxpool.ParseConfig(string(o.Database)); err != nil {
 			faults = append(faults, c.fault(o.path+".database", "must be a connection string such as postgres://user@host/database"))
+		} else if spilt(conf.ConnConfig) {
+			faults = append(faults, c.fault(o.path+".database", "has an @ in its host or its database's name: write the @ of a password as %%40 and its / as %%2F"))
 		}
 	}
 	if o.Pool.MaxConnections < 0 {
@@ -78,6 +81,15 @@ func (c *Config) checkOutbox(o Outbox) (faults []error) {
 		}
 	}
 	return faults
+}
+
+// spilt: a password that is not escaped was read as a host or a database, and would be printed as such.
+func spilt(conf *pgx.ConnConfig) bool {
+	names := conf.Host + conf.Database
+	for _, other := range conf.Fallbacks {
+		names += other.Host
+	}
+	return strings.Contains(names, "@")
 }
 
 // Fault says that something is wrong with a key of o, with its line. An error about an option of a sender is about the key

@@ -74,6 +74,8 @@ func TestEveryFaultOfAFileIsToldWithItsLine(t *testing.T) {
 		"bound by the default":    {"outboxes:\n  - lease: 1m\n    channels: {c: {sender: print, timeout: 40s}}\n", []string{"3: outboxes[0].channels.c.timeout: must be at most half"}},
 		"pool":                    {"outboxes:\n  - pool: {max_connections: -1}\n", []string{"2: outboxes[0].pool.max_connections: must be at least 1"}},
 		"retention":               {"outboxes:\n  - retention: {enviado: 1s}\n", []string{"2: outboxes[0].retention.enviado: must be at least 1m"}},
+		"an @ in a password":      {"outboxes:\n  - database: postgres://u:hunter2@tail@h/d\n", []string{"2: outboxes[0].database: has an @ in its host"}},
+		"a / in a password":       {"outboxes:\n  - database: postgres://u:12/hunter2@h/d\n", []string{"2: outboxes[0].database: has an @ in its host"}},
 		"no connection string":    {"outboxes:\n  - database: postgres://u:hunter2@h:port/d\n", []string{"2: outboxes[0].database: must be a connection string"}},
 		"no listening string":     {"outboxes:\n  - listen_database: postgres://u:hunter2@h:port/d\n", []string{"2: outboxes[0].listen_database: must be a Postgres connection string"}},
 		"no sender":               {"outboxes:\n  - channels:\n      c: {timeout: 1s}\n", []string{"3: outboxes[0].channels.c: needs a sender: kapso, meta, "}},
