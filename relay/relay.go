@@ -154,7 +154,8 @@ func (r *relay) taken(ctx context.Context, ask claim.Ask, b *claim.Batch) {
 // that waits for the disk could take longer than is waited for on the session that listens.
 func (r *relay) mayBorrow() bool {
 	pool := r.pool.Config()
-	plain := pool.AfterConnect == nil && pool.PrepareConn == nil && pool.BeforeAcquire == nil //nolint:staticcheck // users still have it
+	//lint:ignore SA1019 those who have BeforeAcquire still have it
+	plain := pool.AfterConnect == nil && pool.PrepareConn == nil && pool.BeforeAcquire == nil
 	if !plain || r.opts.DurableClaims {
 		return false
 	}
