@@ -12,7 +12,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -76,18 +75,6 @@ func checkUUID(what, s string) error {
 		return invalid("%s must be a UUID of 36 characters", what)
 	}
 	return nil
-}
-
-// sleep returns early, with the error of ctx, when that ends.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }
 
 // ErrNotFound says that there is no such message.

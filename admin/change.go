@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mafesoftware/outbox-relay/internal/retry"
 	"github.com/mafesoftware/outbox-relay/outbox"
 	"github.com/mafesoftware/outbox-relay/sql"
 )
@@ -189,7 +190,7 @@ func pace(ctx context.Context, opts ChangeOptions, n int, begun time.Time) error
 	if opts.Rate == 0 || opts.DryRun || n == 0 {
 		return ctx.Err()
 	}
-	return sleep(ctx, time.Duration(float64(n)/opts.Rate*float64(time.Second))-time.Since(begun))
+	return retry.Sleep(ctx, time.Duration(float64(n)/opts.Rate*float64(time.Second))-time.Since(begun))
 }
 
 // count adds messages to the result and gives the ids of those that may be changed.

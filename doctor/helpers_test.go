@@ -14,6 +14,7 @@ import (
 
 	"github.com/mafesoftware/outbox-relay/doctor"
 	"github.com/mafesoftware/outbox-relay/internal/localpg/pgtest"
+	"github.com/mafesoftware/outbox-relay/internal/waitfor"
 	"github.com/mafesoftware/outbox-relay/migrate"
 	"github.com/mafesoftware/outbox-relay/outbox"
 )
@@ -40,28 +41,10 @@ func newPatient(t *testing.T) *patient {
 
 func newPatientIn(t *testing.T, dsn string, table outbox.Table) *patient {
 	t.Helper()
-	p := &patient{dsn: dsn, table: table, opts: doctor.Options{Timeout: patience}, Pool: newPool(t, dsn, nil)}
+	p := &patient{dsn: dsn, table: table, opts: doctor.Options{Timeout: patience}, Pool: pgtest.PoolOn(t, dsn, nil)}
 	p.migrate(t)
 	p.healthy = p.findings(t)
 	return p
-}
-
-// newPool is a pool that the test closes. change may be nil.
-func newPool(t *testing.T, dsn string, change func(*pgxpool.Config)) *pgxpool.Pool {
-	t.Helper()
-	config, err := pgxpool.ParseConfig(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if change != nil {
-		change(config)
-	}
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	return pool
 }
 
 func (p *patient) migrate(t *testing.T) {
@@ -95,20 +78,12 @@ func (p *patient) exec(t *testing.T, statement string, args ...any) {
 // eventually waits until a query says true.
 func (p *patient) eventually(t *testing.T, query string, args ...any) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for {
-		var yes bool
+	waitfor.True(t, query, func() (yes bool) {
 		if err := p.QueryRow(t.Context(), query, args...).Scan(&yes); err != nil {
 			t.Fatalf("%v in: %s", err, query)
 		}
-		if yes {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 30 s: %s", query)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+		return yes
+	})
 }
 
 // insert is a message of the channel correo that is due.
@@ -214,7 +189,7 @@ func (p *patient) login(t *testing.T, more string) (name string, pool *pgxpool.P
 			t.Error(err)
 		}
 	})
-	pool = newPool(t, p.dsn, func(c *pgxpool.Config) { c.ConnConfig.User, c.ConnConfig.Password = name, "olmo" })
+	pool = pgtest.PoolOn(t, p.dsn, func(c *pgxpool.Config) { c.ConnConfig.User, c.ConnConfig.Password = name, "olmo" })
 	return name, pool
 }
 

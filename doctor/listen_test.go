@@ -21,7 +21,7 @@ import (
 func TestAPoolerInTransactionModeIsFoundOut(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
-	through := newPool(t, p.dsn, newPooler(t, p.dsn).dial)
+	through := pgtest.PoolOn(t, p.dsn, newPooler(t, p.dsn).dial)
 	p.opts.Timeout = 20 * time.Second // of which it listens for eight
 	r := p.through(t, through)
 	p.opts.Timeout = patience
@@ -31,7 +31,7 @@ func TestAPoolerInTransactionModeIsFoundOut(t *testing.T) {
 	}
 	// As both findings say.
 	p.opts.ListenDSN = p.dsn
-	plain := newPool(t, p.dsn, func(c *pgxpool.Config) {
+	plain := pgtest.PoolOn(t, p.dsn, func(c *pgxpool.Config) {
 		c.ConnConfig = through.Config().ConnConfig
 		c.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	})

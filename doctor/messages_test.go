@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mafesoftware/outbox-relay/doctor"
+	"github.com/mafesoftware/outbox-relay/internal/localpg/pgtest"
 	"github.com/mafesoftware/outbox-relay/outbox"
 )
 
@@ -69,7 +70,7 @@ func TestChannelsThatNoSenderServesAreFound(t *testing.T) {
 
 func TestWrongOptionsAreRefused(t *testing.T) {
 	t.Parallel()
-	pool := newPool(t, "postgres://127.0.0.1:1/none", nil)
+	pool := pgtest.PoolOn(t, "postgres://127.0.0.1:1/none", nil)
 	for _, test := range []struct {
 		table outbox.Table
 		opts  doctor.Options

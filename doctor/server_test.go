@@ -64,7 +64,7 @@ func TestADatabaseThatIsAwayIsTheOnlyFinding(t *testing.T) {
 	t.Parallel()
 	for _, more := range []string{"", "&target_session_attrs=read-write"} {
 		dsn := "postgres://relay:s3cr3t@127.0.0.1:1/none?sslmode=disable" + more
-		r, err := doctor.Examine(t.Context(), newPool(t, dsn, nil), outbox.Table{}, doctor.Options{})
+		r, err := doctor.Examine(t.Context(), pgtest.PoolOn(t, dsn, nil), outbox.Table{}, doctor.Options{})
 		if err != nil || r.Broken == 0 || !slices.Equal(names(r), []string{"no-connection"}) || len(r.Findings) != 1 {
 			t.Errorf("got %+v, %v, want that there is no connection", r, err)
 		}

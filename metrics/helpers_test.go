@@ -13,6 +13,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/mafesoftware/outbox-relay/internal/localpg/pgtest"
+	"github.com/mafesoftware/outbox-relay/internal/waitfor"
 	"github.com/mafesoftware/outbox-relay/metrics"
 	"github.com/mafesoftware/outbox-relay/migrate"
 	"github.com/mafesoftware/outbox-relay/outbox"
@@ -134,14 +135,7 @@ func (s scene) want(t *testing.T, want float64, name string, labels ...string) {
 // reaches waits until a series has a value.
 func (s scene) reaches(t *testing.T, want float64, name string, labels ...string) {
 	t.Helper()
-	deadline := time.After(patience)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for s.value(t, name, labels...) != want {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("%s%v: got %v, want %v within %v", name, labels, s.value(t, name, labels...), want, patience)
-		}
+	if !waitfor.Within(patience, func() bool { return s.value(t, name, labels...) == want }) {
+		t.Fatalf("%s%v: got %v, want %v within %v", name, labels, s.value(t, name, labels...), want, patience)
 	}
 }

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mafesoftware/outbox-relay/internal/localpg/pgtest"
+	"github.com/mafesoftware/outbox-relay/internal/waitfor"
 	"github.com/mafesoftware/outbox-relay/migrate"
 	"github.com/mafesoftware/outbox-relay/outbox"
 	"github.com/mafesoftware/outbox-relay/sql"
@@ -66,13 +66,7 @@ func value[T any](t testing.TB, conn *pgx.Conn, query string, args ...any) (v T)
 // eventually waits until a query says true.
 func eventually(t testing.TB, conn *pgx.Conn, query string, args ...any) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for !value[bool](t, conn, query, args...) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 30 s: %s %v", query, args)
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
+	waitfor.True(t, query, func() bool { return value[bool](t, conn, query, args...) })
 }
 
 // waits says whether another session waits for a lock in a statement like $1.

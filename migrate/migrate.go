@@ -20,6 +20,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/tern/v2/migrate"
 
+	"github.com/mafesoftware/outbox-relay/internal/retry"
 	"github.com/mafesoftware/outbox-relay/outbox"
 	"github.com/mafesoftware/outbox-relay/sql"
 )
@@ -165,10 +166,8 @@ func ensureSchema(ctx context.Context, conn *pgx.Conn, t outbox.Table) error {
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return errors.Join(errors.New("gave up waiting for another migration or transaction"), ctx.Err())
-	case <-time.After(d):
-		return nil
+	if err := retry.Sleep(ctx, d); err != nil {
+		return errors.Join(errors.New("gave up waiting for another migration or transaction"), err)
 	}
+	return nil
 }

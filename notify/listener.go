@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgxlisten"
 
+	"github.com/mafesoftware/outbox-relay/internal/retry"
 	"github.com/mafesoftware/outbox-relay/outbox"
 )
 
@@ -122,14 +123,14 @@ func (l *Listener) enter(to state, err error) {
 	if to == up {
 		l.Log.Info("listening", "notifications", l.Channel)
 	} else {
-		l.Log.Warn("not listening, polling until notifications arrive again", "err", describe(err))
+		l.Log.Warn("not listening, polling until notifications arrive again", "err", retry.Reason(err))
 	}
 	l.Changed(err)
 }
 
 func (l *Listener) connect(ctx context.Context) (*pgx.Conn, error) {
 	if n := l.failures.Add(1) - 1; n > 0 {
-		if err := sleep(ctx, backoff(int(n))); err != nil {
+		if err := retry.Sleep(ctx, retry.Delay(int(n))); err != nil {
 			return nil, err
 		}
 	}

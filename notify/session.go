@@ -3,20 +3,13 @@ package notify
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/mafesoftware/outbox-relay/outbox"
 )
 
-const (
-	firstDelay     = 50 * time.Millisecond // before the second attempt to connect, doubling
-	longestDelay   = 5 * time.Second
-	connectTimeout = 5 * time.Second
-)
+const connectTimeout = 5 * time.Second
 
 // The application_name of a relay's own sessions, by which a person finds them in pg_stat_activity.
 const (
@@ -41,12 +34,6 @@ func SessionConfig(ctx context.Context, pool *pgxpool.Pool, dsn string) (*pgx.Co
 		}
 	}
 	return of.ConnConfig, nil
-}
-
-// backoff is the wait after n failed attempts, half of it at random.
-func backoff(n int) time.Duration {
-	d := min(firstDelay<<min(n, 10), longestDelay)
-	return d/2 + rand.N(d/2)
 }
 
 // Dial opens a session of its own, outside the pool: by dsn or, if that is empty, as the pool does.
@@ -76,28 +63,6 @@ func prepareSession(ctx context.Context, conn *pgx.Conn, name string) error {
 		_ = conn.Close(ctx)
 	}
 	return err
-}
-
-// describe is what a log may hold of an error: of one of the server's only its SQLSTATE.
-func describe(err error) string {
-	switch state := outbox.SQLState(err); {
-	case err == nil:
-		return ""
-	case state != "":
-		return "SQLSTATE " + state
-	}
-	return err.Error()
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }
 
 func signal(c chan<- struct{}) {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/mafesoftware/outbox-relay/internal/retry"
 )
 
 var errDown = errors.New("connection refused")
@@ -44,14 +46,14 @@ func TestServerThatIsDownIsAskedRarelyAndForEver(t *testing.T) {
 			if at < 10*time.Second {
 				early++
 			}
-			if i > 0 && at-attempts[i-1] > longestDelay+time.Second {
-				t.Fatalf("got a gap of %v between attempts, want %v at most", at-attempts[i-1], longestDelay)
+			if i > 0 && at-attempts[i-1] > retry.Longest+time.Second {
+				t.Fatalf("got a gap of %v between attempts, want %v at most", at-attempts[i-1], retry.Longest)
 			}
 		}
 		if early < 5 || early > 20 {
 			t.Errorf("got %d attempts in the first 10 s, want 5 to 20", early)
 		}
-		if last := attempts[len(attempts)-1]; last < 24*time.Hour-longestDelay {
+		if last := attempts[len(attempts)-1]; last < 24*time.Hour-retry.Longest {
 			t.Errorf("got the last attempt after %v, want them to go on", last)
 		}
 		if changes != 1 {

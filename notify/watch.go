@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/mafesoftware/outbox-relay/internal/retry"
 	"github.com/mafesoftware/outbox-relay/outbox"
 )
 
@@ -105,7 +106,7 @@ func (w *Watch) Run(ctx context.Context) error {
 	defer w.close()
 	for w.await(ctx, func() bool { return w.want.Load() }) {
 		if err := w.round(ctx); err != nil && ctx.Err() == nil {
-			w.Log.Warn("session of the watch lock lost, writers ring again", "err", describe(err))
+			w.Log.Warn("session of the watch lock lost, writers ring again", "err", retry.Reason(err))
 			w.recover(ctx)
 		}
 		w.enter(Off)
@@ -215,7 +216,7 @@ func (w *Watch) recover(ctx context.Context) {
 	dead := w.pid
 	for n := 0; ctx.Err() == nil; n++ {
 		w.close()
-		if n > 0 && sleep(ctx, backoff(n)) != nil {
+		if n > 0 && retry.Sleep(ctx, retry.Delay(n)) != nil {
 			return
 		}
 		if w.dial(ctx) != nil {
@@ -281,7 +282,7 @@ func (w *Watch) close() {
 // postpone gives up this Begin. Not for ever: the relay that watches now may stop.
 func (w *Watch) postpone(err error) {
 	if err != nil {
-		w.Log.Debug("no session for the watch lock", "err", describe(err))
+		w.Log.Debug("no session for the watch lock", "err", retry.Reason(err))
 	}
 	w.notNow.Store(time.Now().Add(time.Second/2 + rand.N(time.Second)).UnixNano())
 	w.want.Store(false)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -15,6 +14,7 @@ import (
 	"github.com/lib/pq"
 
 	"github.com/mafesoftware/outbox-relay/internal/localpg/pgtest"
+	"github.com/mafesoftware/outbox-relay/internal/waitfor"
 	"github.com/mafesoftware/outbox-relay/migrate"
 	"github.com/mafesoftware/outbox-relay/outbox"
 )
@@ -75,13 +75,7 @@ func value[T any](t testing.TB, db outbox.DB, query string, args ...any) (v T) {
 // eventually waits until a query says true.
 func eventually(t testing.TB, db outbox.DB, query string, args ...any) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for !value[bool](t, db, query, args...) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 30 s: %s", query)
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
+	waitfor.True(t, query, func() bool { return value[bool](t, db, query, args...) })
 }
 
 // somebodyWaits says whether a session of this database waits for a lock.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/mafesoftware/outbox-relay/internal/waitfor"
 	"github.com/mafesoftware/outbox-relay/outbox"
 	"github.com/mafesoftware/outbox-relay/relay"
 	"github.com/mafesoftware/outbox-relay/transporte"
@@ -37,12 +38,12 @@ func TestChannelWhoseSendsHangHoldsUpNoOther(t *testing.T) {
 		ended <- relay.Run(ctx, d.Pool, outbox.Table{}, relay.Senders{"correo": transporte.Func(sent), "lento": hangs},
 			relay.Options{Log: silent, Timeout: time.Minute, Channels: map[string]relay.ChannelOptions{"lento": {Concurrency: 2}}})
 	}()
-	eventually(t, "the other channel is sent", func() bool { return d.count(t, "canal = 'correo' and estado = 'enviado'") == 100 })
+	waitfor.True(t, "the other channel is sent", func() bool { return d.count(t, "canal = 'correo' and estado = 'enviado'") == 100 })
 	if got := most.Load(); got > 2 {
 		t.Errorf("%d sends of the channel were under way at once, want 2 at most", got)
 	}
 	d.add(t, fields{"canal": "'correo'"})
-	eventually(t, "a message that comes later is sent", func() bool { return d.count(t, "canal = 'correo' and estado = 'enviado'") == 101 })
+	waitfor.True(t, "a message that comes later is sent", func() bool { return d.count(t, "canal = 'correo' and estado = 'enviado'") == 101 })
 	stop()
 	close(finish)
 	if err := receive(t, ended, "the end of Run"); err != nil {
@@ -76,7 +77,7 @@ func TestBacklogOfAChannelThatHangsIsNotReadByEveryClaim(t *testing.T) {
 			Observer: relay.Observer{Claim: func(relay.Claim) { claims.Add(1) }},
 		})
 	}()
-	eventually(t, "the other channel is sent", func() bool { return d.count(t, "canal = 'correo' and estado = 'enviado'") == n })
+	waitfor.True(t, "the other channel is sent", func() bool { return d.count(t, "canal = 'correo' and estado = 'enviado'") == n })
 	made := claims.Load()
 	stop()
 	close(finish)
@@ -84,7 +85,7 @@ func TestBacklogOfAChannelThatHangsIsNotReadByEveryClaim(t *testing.T) {
 		t.Error(err)
 	}
 	pool.Close()
-	eventually(t, "its sessions have told what they read", func() bool {
+	waitfor.True(t, "its sessions have told what they read", func() bool {
 		var open int
 		err := d.QueryRow(t.Context(), "select count(*) from pg_stat_activity where application_name = 'relay' and datname = current_database()").Scan(&open)
 		return err == nil && open == 0
@@ -122,7 +123,7 @@ func TestBacklogOfAChannelThatRecoversIsSentWhileOthersAreBusy(t *testing.T) {
 	go func() {
 		ended <- relay.Run(ctx, d.Pool, outbox.Table{}, relay.Senders{"correo": busy, "lento": recovers}, relay.Options{Log: silent})
 	}()
-	eventually(t, "the backlog is sent", func() bool { return d.count(t, "canal = 'lento' and estado = 'enviado'") == 1000 })
+	waitfor.True(t, "the backlog is sent", func() bool { return d.count(t, "canal = 'lento' and estado = 'enviado'") == 1000 })
 	stop()
 	if err := receive(t, ended, "the end of Run"); err != nil {
 		t.Error(err)

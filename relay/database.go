@@ -3,21 +3,17 @@ package relay
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/mafesoftware/outbox-relay/internal/retry"
 	"github.com/mafesoftware/outbox-relay/notify"
 	"github.com/mafesoftware/outbox-relay/outbox"
 )
 
-const (
-	// longestStatement bounds every question to the database, so that a silent link stops nothing for ever.
-	longestStatement = 15 * time.Second
-	firstRetry       = 50 * time.Millisecond
-	longestRetry     = 5 * time.Second
-)
+// longestStatement bounds every question to the database, so that a silent link stops nothing for ever.
+const longestStatement = 15 * time.Second
 
 // statement runs one question to the database with a deadline of its own, and counts and reports its failure. The end of
 // ctx cuts it, so claims and results are asked for without the relay's: a claim whose answer is thrown away leaves its rows
@@ -38,11 +34,11 @@ func (r *relay) statement(ctx context.Context, ask func(context.Context) error) 
 	}
 	switch {
 	case rowHeld(err):
-		r.log.Warn("another transaction holds a row, trying again", "err", describe(err))
+		r.log.Warn("another transaction holds a row, trying again", "err", retry.Reason(err))
 	case !outage(err):
-		r.log.Warn("database refused a write", "err", describe(err))
+		r.log.Warn("database refused a write", "err", retry.Reason(err))
 	case !r.failing.Swap(true):
-		r.log.Warn("database failed, trying again", "err", describe(err))
+		r.log.Warn("database failed, trying again", "err", retry.Reason(err))
 	}
 	r.tally.failure(err)
 	if r.opts.Observer.DatabaseError != nil {
@@ -65,14 +61,6 @@ func (r *relay) dropSilent(err error) {
 	}
 }
 
-// describe is what a log may hold of an error: of one of the server's only its SQLSTATE, since its text may quote data.
-func describe(err error) string {
-	if state := outbox.SQLState(err); state != "" {
-		return "SQLSTATE " + state
-	}
-	return err.Error()
-}
-
 // outage tells errors of the world, which time may mend for all rows alike, from a refusal of what was to be written: data,
 // a constraint, a trigger with a code of its own. Only the first can be listed.
 func outage(err error) bool {
@@ -91,23 +79,6 @@ func outage(err error) bool {
 
 // rowHeld says that another transaction held a row for longer than a result waits for it. A claim never does.
 func rowHeld(err error) bool { return outbox.SQLState(err) == "55P03" }
-
-// retryDelay grows to longestRetry with half of it random, so that relays do not come back together.
-func retryDelay(failures int) time.Duration {
-	d := min(firstRetry<<min(failures, 10), longestRetry)
-	return d/2 + rand.N(d/2)
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
-}
 
 // connectListener dials a session of its own for the listener.
 func (r *relay) connectListener(ctx context.Context) (*pgx.Conn, error) {

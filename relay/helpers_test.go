@@ -193,21 +193,6 @@ func receive[T any](t *testing.T, c <-chan T, what string) (value T) {
 	return value
 }
 
-// eventually waits until a condition holds.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	deadline := time.After(patience)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("%s: not within %v", what, patience)
-		}
-	}
-}
-
 // receiver is a destination that counts what arrives.
 type receiver struct {
 	mu    sync.Mutex

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mafesoftware/outbox-relay/internal/waitfor"
 	"github.com/mafesoftware/outbox-relay/relay"
 	"github.com/mafesoftware/outbox-relay/transporte"
 )
@@ -100,7 +101,7 @@ func TestASlowSenderAndASecondRelayNeverSendOneRowTwice(t *testing.T) {
 	receive(t, claimed, "the claim of the slow relay")
 	d.start(t, both.receiver.Send, relay.Options{PollInterval: 50 * time.Millisecond, Lease: 5 * time.Second, Timeout: 2500 * time.Millisecond})
 	summary := receive(t, slowEnded, "the end of the slow relay")
-	eventually(t, "all are sent", func() bool { return d.count(t, "estado = 'enviado'") == 10 })
+	waitfor.True(t, "all are sent", func() bool { return d.count(t, "estado = 'enviado'") == 10 })
 	if summary.Sent == 0 || summary.Released == 0 || summary.Lost != 0 {
 		t.Errorf("got %+v of the slow relay, want some sent, some released and none lost", summary)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mafesoftware/outbox-relay/claim"
+	"github.com/mafesoftware/outbox-relay/internal/retry"
 	"github.com/mafesoftware/outbox-relay/notify"
 )
 
@@ -206,7 +207,7 @@ func (l *loop) claim(ctx context.Context) bool {
 
 // failed puts off the next claim.
 func (l *loop) failed() {
-	l.retryAt = time.Now().Add(retryDelay(l.failures))
+	l.retryAt = time.Now().Add(retry.Delay(l.failures))
 	l.failures++
 }
 

@@ -35,6 +35,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/mafesoftware/outbox-relay/claim"
+	"github.com/mafesoftware/outbox-relay/internal/retry"
 	"github.com/mafesoftware/outbox-relay/notify"
 	"github.com/mafesoftware/outbox-relay/outbox"
 	"github.com/mafesoftware/outbox-relay/transporte"
@@ -186,7 +187,7 @@ func (r *relay) takeOn(ctx context.Context, ask claim.Ask, loan *notify.Loan, be
 	if err != nil {
 		loan.Refuse()
 		r.session = nil
-		r.log.Info("the session that listens does not claim, the pool does", "err", describe(err))
+		r.log.Info("the session that listens does not claim, the pool does", "err", retry.Reason(err))
 	}
 	if !begun {
 		return nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mafesoftware/outbox-relay/claim"
+	"github.com/mafesoftware/outbox-relay/internal/retry"
 	"github.com/mafesoftware/outbox-relay/notify"
 	"github.com/mafesoftware/outbox-relay/outbox"
 )
@@ -175,7 +176,7 @@ func (q *results) persist(ctx context.Context, write func(context.Context) error
 			q.r.writes.add(time.Since(asked))
 		}
 		passes := outage(err) || rowHeld(err) && q.r.once
-		if err == nil || !passes || q.r.once && n == onceRetries || sleep(ctx, retryDelay(n)) != nil {
+		if err == nil || !passes || q.r.once && n == onceRetries || retry.Sleep(ctx, retry.Delay(n)) != nil {
 			return err
 		}
 	}

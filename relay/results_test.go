@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/mafesoftware/outbox-relay/internal/waitfor"
 	"github.com/mafesoftware/outbox-relay/outbox"
 	"github.com/mafesoftware/outbox-relay/relay"
 	"github.com/mafesoftware/outbox-relay/transporte"
@@ -39,9 +40,9 @@ func TestAResultThatTheTableRefusesDoesNotHoldUpTheOthers(t *testing.T) {
 			if r := receive(t, errored, "the end of the refused result"); r.ID != bad {
 				t.Errorf("the result of %s was given up, want that of %s", r.ID, bad)
 			}
-			eventually(t, "the others are recorded", func() bool { return d.count(t, "estado = 'enviado'") == 30 })
+			waitfor.True(t, "the others are recorded", func() bool { return d.count(t, "estado = 'enviado'") == 30 })
 			d.addMany(t, 1)
-			eventually(t, "a later one is sent", func() bool { return d.count(t, "estado = 'enviado'") == 31 })
+			waitfor.True(t, "a later one is sent", func() bool { return d.count(t, "estado = 'enviado'") == 31 })
 			d.wantRow(t, bad, "estado = 'procesando' and intentos = 1")
 		})
 	}
@@ -91,14 +92,14 @@ func TestARowThatAnotherTransactionHoldsDoesNotHoldUpTheOthers(t *testing.T) {
 		}
 		return received.Send(ctx, m)
 	}, relay.Options{})
-	eventually(t, "the others are recorded", func() bool { return d.count(t, "estado = 'enviado'") == 30 })
+	waitfor.True(t, "the others are recorded", func() bool { return d.count(t, "estado = 'enviado'") == 30 })
 	d.addMany(t, 30)
-	eventually(t, "later ones are sent", func() bool { return d.count(t, "estado = 'enviado'") == 60 })
+	waitfor.True(t, "later ones are sent", func() bool { return d.count(t, "estado = 'enviado'") == 60 })
 	d.wantRow(t, held, "estado = 'procesando'")
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "its result is written", func() bool { return d.count(t, "estado = 'enviado'") == 61 })
+	waitfor.True(t, "its result is written", func() bool { return d.count(t, "estado = 'enviado'") == 61 })
 	stop()
 	received.wantEachOnce(t, 61)
 }

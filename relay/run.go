@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mafesoftware/outbox-relay/internal/retry"
 	"github.com/mafesoftware/outbox-relay/notify"
 	"github.com/mafesoftware/outbox-relay/outbox"
 )
@@ -82,7 +83,7 @@ func (r *relay) open(ctx context.Context) error {
 		if err == nil || errors.Is(err, outbox.ErrSchema) {
 			return err
 		}
-		if err := sleep(ctx, retryDelay(n)); err != nil {
+		if err := retry.Sleep(ctx, retry.Delay(n)); err != nil {
 			return err
 		}
 	}
@@ -142,7 +143,7 @@ func (r *relay) watchTrigger(ctx context.Context) {
 				r.log.Warn("inserts do not wake the relay, polling: run relay migrate, or enable the trigger", "table", r.table.String(), "trigger", string(last))
 			}
 		}
-		if sleep(ctx, triggerCheck) != nil {
+		if retry.Sleep(ctx, triggerCheck) != nil {
 			return
 		}
 	}

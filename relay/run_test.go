@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/mafesoftware/outbox-relay/internal/localpg/pgtest"
+	"github.com/mafesoftware/outbox-relay/internal/waitfor"
 	"github.com/mafesoftware/outbox-relay/relay"
 	"github.com/mafesoftware/outbox-relay/transporte"
 )
@@ -34,7 +35,7 @@ func TestTwoRelaysShareABacklogAndSendNothingTwice(t *testing.T) {
 			return received.Send(ctx, m)
 		}, relay.Options{})
 	}
-	eventually(t, "all are sent", func() bool { return d.count(t, "estado = 'enviado'") == n })
+	waitfor.True(t, "all are sent", func() bool { return d.count(t, "estado = 'enviado'") == n })
 	received.wantEachOnce(t, n)
 	d.wantCount(t, "intentos = 1 and id_externo = 'ext-' || id", n)
 	if share[0]+share[1] != n || share[0] == 0 || share[1] == 0 {
@@ -57,7 +58,7 @@ func TestARelayThatIsBusyLeavesWhatItCannotCarryToOthers(t *testing.T) {
 	receive(t, busy, "a send of the busy relay")
 	receive(t, busy, "its second send")
 	d.start(t, sent, relay.Options{})
-	eventually(t, "the other relay sends the rest", func() bool { return d.count(t, "estado = 'enviado'") == 18 })
+	waitfor.True(t, "the other relay sends the rest", func() bool { return d.count(t, "estado = 'enviado'") == 18 })
 }
 
 func TestRunReachesItsConcurrencyAndNeverExceedsIt(t *testing.T) {
@@ -87,7 +88,7 @@ func TestRunReachesItsConcurrencyAndNeverExceedsIt(t *testing.T) {
 		return "", nil
 	}, relay.Options{Concurrency: concurrency, Batch: 3})
 	receive(t, reached, "as many sends at once as Concurrency")
-	eventually(t, "all are sent", func() bool { return d.count(t, "estado = 'enviado'") == n })
+	waitfor.True(t, "all are sent", func() bool { return d.count(t, "estado = 'enviado'") == n })
 	mu.Lock()
 	defer mu.Unlock()
 	if most != concurrency {
@@ -115,7 +116,7 @@ func TestAPoolOfOneIsEnoughAlsoForASenderThatUsesIt(t *testing.T) {
 	}, relay.Options{Concurrency: 10})
 	d.exec(t, `insert into outbox (organizacion_id, canal, destino, plantilla, clave_idempotencia, datos)
 		select gen_random_uuid(), 'correo', 'x', 'aviso', n::text, jsonb_build_object('id', n) from generate_series(1, 100) n`)
-	eventually(t, "all are sent", func() bool { return d.count(t, "estado = 'enviado'") == 100 })
+	waitfor.True(t, "all are sent", func() bool { return d.count(t, "estado = 'enviado'") == 100 })
 	d.wantCount(t, "id_externo = clave_idempotencia and intentos = 1", 100)
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mafesoftware/outbox-relay/internal/waitfor"
 	"github.com/mafesoftware/outbox-relay/relay"
 	"github.com/mafesoftware/outbox-relay/transporte"
 )
@@ -124,7 +125,7 @@ func TestAnAbandonedSenderStopsNeitherTheRelayNorItsEnd(t *testing.T) {
 	d.add(t, fields{"plantilla": "'ignores'"})
 	receive(t, stuck, "the first send")
 	d.addMany(t, 5)
-	eventually(t, "the others are sent", func() bool { return received.arrived() == 5 })
+	waitfor.True(t, "the others are sent", func() bool { return received.arrived() == 5 })
 	stop()
 	d.wantCount(t, "estado = 'enviado'", 5)
 	d.wantCount(t, "plantilla = 'ignores' and ultimo_error_codigo = 'timeout'", 1)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mafesoftware/outbox-relay/internal/waitfor"
 	"github.com/mafesoftware/outbox-relay/outbox"
 	"github.com/mafesoftware/outbox-relay/relay"
 	"github.com/mafesoftware/outbox-relay/transporte"
@@ -63,7 +64,7 @@ func TestRunThatIsStoppedFinishesItsSendAndGivesTheRestBackToAnotherRelay(t *tes
 	default:
 	}
 	receive(t, called, "the call to the other relays")
-	eventually(t, "the other relay sends the rest", func() bool { return d.count(t, "estado = 'enviado'") == n-1 })
+	waitfor.True(t, "the other relay sends the rest", func() bool { return d.count(t, "estado = 'enviado'") == n-1 })
 	close(finish)
 	receive(t, stopped, "the end of Run")
 	received.wantEachOnce(t, n)
@@ -156,7 +157,7 @@ func TestAClaimThatTheDatabaseHasNotAnsweredWhenTheEndComesIsGivenBack(t *testin
 	go func() {
 		ended <- relay.Run(ctx, d.Pool, outbox.Table{}, relay.Senders{"correo": &received}, relay.Options{Log: silent})
 	}()
-	eventually(t, "the claim is under way", func() bool {
+	waitfor.True(t, "the claim is under way", func() bool {
 		var waiting bool
 		err := d.QueryRow(t.Context(), "select exists (select from pg_locks where locktype = 'advisory' and objid = 7 and not granted)").Scan(&waiting)
 		return err == nil && waiting
@@ -197,14 +198,14 @@ func TestRunLeavesNoGoroutineBehind(t *testing.T) {
 	d := open(t)
 	d.addMany(t, 20)
 	stop := d.start(t, sent, relay.Options{})
-	eventually(t, "all are sent", func() bool { return d.count(t, "estado = 'enviado'") == 20 })
+	waitfor.True(t, "all are sent", func() bool { return d.count(t, "estado = 'enviado'") == 20 })
 	if ours() == "" {
 		t.Fatal("found no goroutine of a relay that runs: the test looks for the wrong ones")
 	}
 	stop()
 	d.addMany(t, 3)
 	d.runOnce(t, sent, relay.Options{})
-	eventually(t, "no goroutine of the relay is left", func() bool { return ours() == "" })
+	waitfor.True(t, "no goroutine of the relay is left", func() bool { return ours() == "" })
 }
 
 // ours gives the goroutines that run code of the relay or its listener, or were started by it. Tests that wait for their

@@ -7,6 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/mafesoftware/outbox-relay/internal/retry"
 )
 
 // longestStep bounds one step of a purge, which takes milliseconds.
@@ -20,7 +22,7 @@ type paced struct {
 }
 
 func (p *paced) Exec(ctx context.Context, statement string, args ...any) (pgconn.CommandTag, error) {
-	if err := sleep(ctx, p.took); err != nil {
+	if err := retry.Sleep(ctx, p.took); err != nil {
 		return pgconn.CommandTag{}, err
 	}
 	limited, cancel := context.WithTimeout(ctx, longestStep)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/mafesoftware/outbox-relay/internal/retry"
 	"github.com/mafesoftware/outbox-relay/outbox"
 )
 
@@ -99,7 +100,7 @@ func Run(ctx context.Context, pool *pgxpool.Pool, table outbox.Table, policy Pol
 	}
 	t := &turn{pool: pool, dsn: opts.DSN, lock: table.PurgeLock()}
 	defer t.end()
-	for wait := min(firstRound, opts.every()); sleep(ctx, rand.N(wait)) == nil; {
+	for wait := min(firstRound, opts.every()); retry.Sleep(ctx, rand.N(wait)) == nil; {
 		round := run(ctx, t, pool, table, policy)
 		if ctx.Err() != nil {
 			return nil
@@ -112,7 +113,7 @@ func Run(ctx context.Context, pool *pgxpool.Pool, table outbox.Table, policy Pol
 		if round.Err != nil {
 			pause = min(pause, longestRetry)
 		}
-		if sleep(ctx, pause) != nil {
+		if retry.Sleep(ctx, pause) != nil {
 			return nil
 		}
 	}
@@ -142,15 +143,4 @@ func run(ctx context.Context, t *turn, pool *pgxpool.Pool, table outbox.Table, p
 		}
 	}
 	return r
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mafesoftware/outbox-relay/internal/waitfor"
 	"github.com/mafesoftware/outbox-relay/outbox"
 	"github.com/mafesoftware/outbox-relay/relay"
 	"github.com/mafesoftware/outbox-relay/transporte"
@@ -52,7 +53,7 @@ func TestNothingIsLostAndOnlyWhatAKilledRelayHeldIsRepeated(t *testing.T) {
 	}
 	<-killed.read
 	held := b.list(t, "select id::text from OUTBOX where estado = 'procesando'")
-	eventually(t, "everything to be sent", func() bool {
+	waitfor.True(t, "everything to be sent", func() bool {
 		return b.count(t, "select count(*) from OUTBOX where estado = 'enviado'") == batches*size
 	})
 	t.Logf("restarted %d times", restarts())
@@ -83,7 +84,7 @@ const insertPatient = `insert into OUTBOX (organizacion_id, canal, destino, plan
 // awaitHeard waits until the process hears notifications.
 func (p *process) awaitHeard(t *testing.T, b *box) {
 	t.Helper()
-	eventually(t, "the process to listen", func() bool { return b.listenerPID(t) != 0 })
+	waitfor.True(t, "the process to listen", func() bool { return b.listenerPID(t) != 0 })
 }
 
 // restartOften stops and starts a relay until the function that it returns, or the end of the test, ends it for good. That

@@ -7,6 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/mafesoftware/outbox-relay/internal/localpg/pgtest"
+	"github.com/mafesoftware/outbox-relay/internal/waitfor"
 	"github.com/mafesoftware/outbox-relay/relay"
 )
 
@@ -23,7 +25,7 @@ func TestFloodOfNotificationsIsReadWhileASenderIsBlocked(t *testing.T) {
 	// 20 MB, which is 0.0025 of the queue.
 	b.exec(t, `select count(pg_notify($1, i || repeat('-', 1000))) from generate_series(1, 20000) i`, b.table.Channel())
 	b.exec(t, "select pg_notify($1, '')", b.table.Channel())
-	eventually(t, "the queue to be read", func() bool {
+	waitfor.True(t, "the queue to be read", func() bool {
 		return b.count(t, "select (pg_notification_queue_usage() * 1000000)::integer") < 100
 	})
 	if lost := all[listening](r.journal, from); len(lost) > 0 || b.listenerPID(t) != pid {
@@ -38,7 +40,7 @@ func TestFloodOfNotificationsIsReadWhileASenderIsBlocked(t *testing.T) {
 func TestThirtyRelaysShareATableAndNobodyStarves(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
-	pool := newPool(t, b.dsn, func(config *pgxpool.Config) { config.MaxConns = 20 })
+	pool := pgtest.PoolOn(t, b.dsn, func(config *pgxpool.Config) { config.MaxConns = 20 })
 	to := newReceiver()
 	var relays []*running
 	for range 30 {
@@ -54,7 +56,7 @@ func TestThirtyRelaysShareATableAndNobodyStarves(t *testing.T) {
 		return n
 	}
 	settled := claims()
-	eventually(t, "the relays to fall asleep", func() bool {
+	waitfor.True(t, "the relays to fall asleep", func() bool {
 		before := settled
 		settled = claims()
 		return settled == before
@@ -63,15 +65,15 @@ func TestThirtyRelaysShareATableAndNobodyStarves(t *testing.T) {
 	begun := time.Now()
 	for n := range inserts {
 		b.enqueue(t, message())
-		eventually(t, "the message to be sent", func() bool { return to.total() == n+1 })
+		waitfor.True(t, "the message to be sent", func() bool { return to.total() == n+1 })
 	}
 	took := time.Since(begun)
 	quick(t, fmt.Sprintf("%d messages, one after the other", inserts), took/inserts)
 	t.Logf("30 relays, one insert after the other: %.1f claims for each, %v to its send", float64(claims()-settled)/inserts, took/inserts)
 	const burst = 500
 	b.fill(t, burst)
-	eventually(t, "a burst to be sent", func() bool { return to.total() == inserts+burst })
-	eventually(t, "the results to be written", func() bool {
+	waitfor.True(t, "a burst to be sent", func() bool { return to.total() == inserts+burst })
+	waitfor.True(t, "the results to be written", func() bool {
 		return b.count(t, "select count(*) from OUTBOX where estado = 'enviado'") == inserts+burst
 	})
 	b.allSentOnce(t, inserts+burst)

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -52,25 +53,7 @@ func newBoxIn(t *testing.T, dsn string, table outbox.Table) *box {
 	if err := migrate.Up(t.Context(), conn, table); err != nil {
 		t.Fatal(err)
 	}
-	return &box{table: table, dsn: dsn, pool: newPool(t, dsn, nil)}
-}
-
-// newPool is a pool that the test closes. change may be nil.
-func newPool(t *testing.T, dsn string, change func(*pgxpool.Config)) *pgxpool.Pool {
-	t.Helper()
-	config, err := pgxpool.ParseConfig(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if change != nil {
-		change(config)
-	}
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	return pool
+	return &box{table: table, dsn: dsn, pool: pgtest.PoolOn(t, dsn, nil)}
 }
 
 func (b *box) exec(t *testing.T, statement string, args ...any) {
@@ -268,22 +251,6 @@ next:
 	return found
 }
 
-// eventually asks until it is true.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(patience)
-	for !ok() {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited %v: %s", patience, what)
-		}
-		select {
-		case <-t.Context().Done():
-			t.Fatal(what)
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
-}
-
 // receive waits for a value.
 func receive[T any](t *testing.T, what string, c <-chan T) (v T) {
 	t.Helper()
@@ -307,6 +274,39 @@ func (b *box) listenerPID(t *testing.T) int {
 	t.Helper()
 	return b.count(t, `select coalesce(max(pid), 0) from pg_stat_activity
 		where datname = current_database() and application_name = 'outbox relay: listen'`)
+}
+
+// dialling is a pool of which a test can hold up a new connection.
+type dialling struct {
+	pool    *pgxpool.Pool
+	holding atomic.Bool
+	dialled chan chan struct{}
+}
+
+func newDialling(t *testing.T, b *box) *dialling {
+	t.Helper()
+	d := &dialling{dialled: make(chan chan struct{})}
+	d.pool = pgtest.PoolOn(t, b.dsn, func(config *pgxpool.Config) {
+		config.BeforeConnect = func(context.Context, *pgx.ConnConfig) error {
+			if d.holding.Load() {
+				proceed := make(chan struct{})
+				d.dialled <- proceed
+				<-proceed
+			}
+			return nil
+		}
+	})
+	return d
+}
+
+// holdListener ends the listener's session, and holds up the next one until proceed is closed.
+func (d *dialling) holdListener(t *testing.T, b *box) (proceed chan struct{}) {
+	t.Helper()
+	d.holding.Store(true)
+	b.killListener(t)
+	proceed = receive(t, "the listener to dial again", d.dialled)
+	d.holding.Store(false)
+	return proceed
 }
 
 // killListener ends the listener's session and gives its process.

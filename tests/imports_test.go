@@ -20,26 +20,30 @@ var mayImport = map[string][]string{
 	// What looks on while a relay works, or works beside it.
 	"metrics":         {"retention", "relay", "notify", "outbox", "sql"},
 	"tracing":         {"relay", "outbox"},
-	"retention":       {"notify", "outbox"},
+	"retention":       {"notify", "outbox", "internal/retry"},
 	"doctor":          {"migrate", "notify", "outbox", "sql"},
 	"internal/health": {"relay", "outbox"},
 
-	"relay":      {"transporte", "notify", "claim", "outbox"},
+	"relay":      {"transporte", "notify", "claim", "outbox", "internal/retry"},
 	"claim":      {"outbox", "sql"},
-	"notify":     {"outbox"},
+	"notify":     {"outbox", "internal/retry"},
 	"transporte": {"outbox", "transporte", "internal/httpsend", "internal/whatsappcloud"},
 	// The configuration of the command.
 	"internal/config": {"relay", "outbox"},
 	// What senders share and no user may touch.
 	"internal/httpsend":      {"outbox", "transporte", "internal/httpsend"},
 	"internal/whatsappcloud": {"outbox", "transporte", "internal/httpsend"},
-	"migrate":                {"outbox", "sql"},
-	"admin":                  {"outbox", "sql"},
-	"outbox":                 {"sql"},
-	"sql":                    {},
-	"tests":                  {},
+	"migrate":                {"outbox", "sql", "internal/retry"},
+	"admin":                  {"outbox", "sql", "internal/retry"},
+	// What those share who ask a database again and again.
+	"internal/retry": {"outbox"},
+	"outbox":         {"sql"},
+	"sql":            {},
+	"tests":          {},
 	// A throw-away server for demo, tests and measurements: no user may come to depend on it.
 	"internal/localpg": {"internal/localpg"},
+	// For tests alone.
+	"internal/waitfor": {},
 }
 
 // mayLog are the folders whose packages log; the others return errors.

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/mafesoftware/outbox-relay/internal/localpg/pgtest"
+	"github.com/mafesoftware/outbox-relay/internal/waitfor"
 	"github.com/mafesoftware/outbox-relay/notify"
 	"github.com/mafesoftware/outbox-relay/outbox"
 	"github.com/mafesoftware/outbox-relay/relay"
@@ -22,7 +23,7 @@ import (
 // connection whether it is alive before it uses it, so that a test decides which question is lost.
 func throughProxy(t *testing.T, b *box, p *proxy) *pgxpool.Pool {
 	t.Helper()
-	pool := newPool(t, b.dsn, func(config *pgxpool.Config) {
+	pool := pgtest.PoolOn(t, b.dsn, func(config *pgxpool.Config) {
 		p.dial(config)
 		config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
 	})
@@ -268,7 +269,7 @@ func TestRowIsNotTakenAgainWhileItsResultIsOnItsWay(t *testing.T) {
 // awaitLeaseLeft waits until no more than d of the lease of a claimed row is left.
 func (b *box) awaitLeaseLeft(t *testing.T, id string, d time.Duration) {
 	t.Helper()
-	eventually(t, "the lease to pass", func() bool {
+	waitfor.True(t, "the lease to pass", func() bool {
 		return b.count(t, "select count(*) from OUTBOX where id = $1::uuid and bloqueado_hasta <= now() + $2::interval", id, d) == 1
 	})
 }

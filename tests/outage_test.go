@@ -10,6 +10,7 @@ import (
 
 	"github.com/mafesoftware/outbox-relay/internal/localpg"
 	"github.com/mafesoftware/outbox-relay/internal/localpg/pgtest"
+	"github.com/mafesoftware/outbox-relay/internal/waitfor"
 	"github.com/mafesoftware/outbox-relay/notify"
 	"github.com/mafesoftware/outbox-relay/outbox"
 	"github.com/mafesoftware/outbox-relay/relay"
@@ -42,7 +43,7 @@ func TestBacklogAfterAKilledListenerIsSentWithFullConcurrency(t *testing.T) {
 		receive(t, "ten sends at once", to.arrived)
 	}
 	close(to.open)
-	eventually(t, "all to be sent", func() bool { return len(all[relay.Recorded](r.journal, from)) >= 500 })
+	waitfor.True(t, "all to be sent", func() bool { return len(all[relay.Recorded](r.journal, from)) >= 500 })
 	b.allSentOnce(t, 501)
 }
 
@@ -62,7 +63,7 @@ func TestServerThatGoesAwayAndComesBack(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Server(t, localpg.Options{})
 	b := newBoxIn(t, server.DSN(), outbox.Table{})
-	r := b.sleeping(t, newPool(t, b.dsn, nil), newReceiver(), relay.Options{})
+	r := b.sleeping(t, pgtest.PoolOn(t, b.dsn, nil), newReceiver(), relay.Options{})
 	ups := 1
 	back := func(t *testing.T) {
 		t.Helper()
@@ -94,7 +95,7 @@ func TestServerThatGoesAwayAndComesBack(t *testing.T) {
 		if err := server.Shutdown(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		late := b.run(t, newPool(t, b.dsn, nil), newReceiver(), relay.Options{PollInterval: onlyWakeUps})
+		late := b.run(t, pgtest.PoolOn(t, b.dsn, nil), newReceiver(), relay.Options{PollInterval: onlyWakeUps})
 		for from := range 3 {
 			await(t, late.journal, from, "attempts to begin", func(failed) bool { return true })
 		}
@@ -111,9 +112,9 @@ func TestServerThatGoesAwayAndComesBack(t *testing.T) {
 
 // A former primary answers, and refuses to write.
 func readOnly(t *testing.T, server *localpg.Server) {
-	b := &box{dsn: server.DSN(), pool: newPool(t, server.DSN(), nil)}
+	b := &box{dsn: server.DSN(), pool: pgtest.PoolOn(t, server.DSN(), nil)}
 	to := newReceiver()
-	r := b.sleeping(t, newPool(t, b.dsn, nil), to, relay.Options{})
+	r := b.sleeping(t, pgtest.PoolOn(t, b.dsn, nil), to, relay.Options{})
 	from := r.len()
 	tx, err := b.pool.Begin(t.Context()) // begins while it may write
 	if err != nil {
@@ -145,7 +146,7 @@ func (b *box) setReadOnly(t *testing.T, value string) {
 	t.Helper()
 	b.exec(t, "alter system set default_transaction_read_only = "+value)
 	b.exec(t, "select pg_reload_conf()")
-	eventually(t, "the setting to be read", func() bool {
+	waitfor.True(t, "the setting to be read", func() bool {
 		return b.count(t, "select count(*) from pg_settings where name = 'default_transaction_read_only' and setting = $1", value) == 1
 	})
 }
@@ -194,7 +195,7 @@ func TestInsertsWithoutATriggerArePolledAndSaidOnce(t *testing.T) {
 			if slices.Contains(all[woken](r.journal, 0), woken(notify.Notified)) {
 				t.Error("got woken by a notification: the test has not tested anything")
 			}
-			eventually(t, "a line that says so", func() bool { return len(r.log.lines("WARN", "relay migrate", test.want)) > 0 })
+			waitfor.True(t, "a line that says so", func() bool { return len(r.log.lines("WARN", "relay migrate", test.want)) > 0 })
 			if got := r.log.lines("WARN"); len(got) != 1 {
 				t.Errorf("got %d warnings, want 1: %q", len(got), got)
 			}
@@ -230,20 +231,20 @@ func TestSlowSendHoldsNothing(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
 	slow := newGate(1)
-	pool := newPool(t, b.dsn, nil)
+	pool := pgtest.PoolOn(t, b.dsn, nil)
 	first := b.sleeping(t, pool, slow, relay.Options{Batch: 1, Concurrency: 1})
 	receive(t, "the first message", slow.arrived)
 	held := b.enqueue(t, message())
 	receive(t, "the slow send", slow.arrived)
-	eventually(t, "every connection to be back in the pool", func() bool { return pool.Stat().AcquiredConns() == 0 })
+	waitfor.True(t, "every connection to be back in the pool", func() bool { return pool.Stat().AcquiredConns() == 0 })
 	if got := b.count(t, `select count(*) from pg_stat_activity where datname = current_database()
 		and state <> 'idle' and pid <> pg_backend_pid() and backend_type = 'client backend'`); got != 0 {
 		t.Errorf("got %d sessions in a transaction during a send, want 0", got)
 	}
 	to := newReceiver()
-	b.run(t, newPool(t, b.dsn, nil), to, relay.Options{PollInterval: onlyWakeUps})
+	b.run(t, pgtest.PoolOn(t, b.dsn, nil), to, relay.Options{PollInterval: onlyWakeUps})
 	b.fill(t, 100) // of which the first relay may take one, to have it at hand
-	eventually(t, "the other relay to send the rest", func() bool { return to.total() >= 99 })
+	waitfor.True(t, "the other relay to send the rest", func() bool { return to.total() >= 99 })
 	if state, _ := b.row(t, held); state != outbox.Processing {
 		t.Errorf("got the message that is being sent %s, want %s", state, outbox.Processing)
 	}

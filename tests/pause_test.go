@@ -13,6 +13,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/mafesoftware/outbox-relay/admin"
+	"github.com/mafesoftware/outbox-relay/internal/localpg/pgtest"
+	"github.com/mafesoftware/outbox-relay/internal/waitfor"
 	"github.com/mafesoftware/outbox-relay/outbox"
 	"github.com/mafesoftware/outbox-relay/relay"
 )
@@ -46,7 +48,7 @@ func (b *box) resume(t *testing.T, channel, tenantID string) {
 // awaitHeeded waits until a relay has read so many changes of the pauses.
 func awaitHeeded(t *testing.T, r *running, changes int) {
 	t.Helper()
-	eventually(t, "the relay to read the pauses", func() bool { return len(r.log.lines("pauses have changed")) >= changes })
+	waitfor.True(t, "the relay to read the pauses", func() bool { return len(r.log.lines("pauses have changed")) >= changes })
 }
 
 // awaitLook waits until a relay has looked at the table in a claim that began after now, without taking anything.
@@ -84,15 +86,15 @@ func TestPauseHoldsIdleRelaysUntilResume(t *testing.T) {
 		awaitLook(t, r, from[i])
 	}
 	other := b.enqueue(t, messageOf(otherTenant))
-	eventually(t, "a message of another tenant to be sent", func() bool { return sender.count(other) == 1 })
+	waitfor.True(t, "a message of another tenant to be sent", func() bool { return sender.count(other) == 1 })
 	b.wantUntouched(t, paused)
 
 	before := time.Now()
 	b.resume(t, "webhook", message().TenantID)
-	eventually(t, "the message to be sent after resume", func() bool { return sender.count(paused) == 1 })
+	waitfor.True(t, "the message to be sent after resume", func() bool { return sender.count(paused) == 1 })
 	quick(t, "resume", time.Since(before))
 	at := b.enqueue(t, message())
-	eventually(t, "the next message to be sent", func() bool { return sender.count(at) == 1 })
+	waitfor.True(t, "the next message to be sent", func() bool { return sender.count(at) == 1 })
 }
 
 func TestPauseOfABusyRelayFinishesWhatIsBeingSentAndGivesBackTheRest(t *testing.T) {
@@ -108,13 +110,13 @@ func TestPauseOfABusyRelayFinishesWhatIsBeingSentAndGivesBackTheRest(t *testing.
 		inFlight = append(inFlight, receive(t, "a send", g.arrived))
 	}
 	inFlight = inFlight[quickly:]
-	eventually(t, "more to be claimed than is being sent", func() bool {
+	waitfor.True(t, "more to be claimed than is being sent", func() bool {
 		return b.count(t, "select count(*) from OUTBOX where estado = 'procesando'") > 2
 	})
 
 	since := time.Now()
 	b.pause(t, "webhook", "")
-	eventually(t, "what was not begun to be given back", func() bool {
+	waitfor.True(t, "what was not begun to be given back", func() bool {
 		return b.count(t, "select count(*) from OUTBOX where estado = 'pendiente' and intentos = 0") == total-quickly-2
 	})
 	if took := time.Since(since); took > takesEffect+atOnce {
@@ -134,7 +136,7 @@ func TestPauseOfABusyRelayFinishesWhatIsBeingSentAndGivesBackTheRest(t *testing.
 
 	close(g.open)
 	b.resume(t, "webhook", "")
-	eventually(t, "everything to be sent", func() bool { return b.count(t, "select count(*) from OUTBOX where estado = 'enviado'") == total })
+	waitfor.True(t, "everything to be sent", func() bool { return b.count(t, "select count(*) from OUTBOX where estado = 'enviado'") == total })
 	if n := g.total(); n != total {
 		t.Errorf("%d sends, want %d: each once", n, total)
 	}
@@ -143,24 +145,10 @@ func TestPauseOfABusyRelayFinishesWhatIsBeingSentAndGivesBackTheRest(t *testing.
 func TestPauseIsReadWhileNobodyListens(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
-	dialled := make(chan chan struct{})
-	var holding atomic.Bool
-	pool := newPool(t, b.dsn, func(config *pgxpool.Config) {
-		config.BeforeConnect = func(ctx context.Context, _ *pgx.ConnConfig) error {
-			if holding.Load() {
-				proceed := make(chan struct{})
-				dialled <- proceed
-				<-proceed
-			}
-			return nil
-		}
-	})
+	d := newDialling(t, b)
 	sender := newReceiver()
-	r := b.sleeping(t, pool, sender, relay.Options{})
-	holding.Store(true)
-	b.killListener(t)
-	proceed := receive(t, "the listener to dial again", dialled)
-	holding.Store(false)
+	r := b.sleeping(t, d.pool, sender, relay.Options{})
+	proceed := d.holdListener(t, b)
 	b.pause(t, "webhook", "")
 	awaitHeeded(t, r, 1) // by the poll
 	from := r.len()
@@ -270,7 +258,7 @@ func TestRelayThatHearsAsksForPausesOnlyWhenTheyChange(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
 	var asked pauseQueries
-	pool := newPool(t, b.dsn, func(config *pgxpool.Config) { config.ConnConfig.Tracer = &asked })
+	pool := pgtest.PoolOn(t, b.dsn, func(config *pgxpool.Config) { config.ConnConfig.Tracer = &asked })
 	r := b.sleeping(t, pool, newReceiver(), relay.Options{})
 	before := asked.n.Load()
 	for range 20 {
@@ -326,7 +314,7 @@ func TestRelayThatMayNotReadThePausesIsToldWhatToGrant(t *testing.T) {
 		}
 	})
 	b.exec(t, "grant select, update on OUTBOX to "+role)
-	pool := newPool(t, b.dsn, func(config *pgxpool.Config) {
+	pool := pgtest.PoolOn(t, b.dsn, func(config *pgxpool.Config) {
 		config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 			_, err := conn.Exec(ctx, "set role "+role)
 			return err

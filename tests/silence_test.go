@@ -10,6 +10,7 @@ import (
 
 	"github.com/mafesoftware/outbox-relay/internal/localpg"
 	"github.com/mafesoftware/outbox-relay/internal/localpg/pgtest"
+	"github.com/mafesoftware/outbox-relay/internal/waitfor"
 	"github.com/mafesoftware/outbox-relay/outbox"
 	"github.com/mafesoftware/outbox-relay/relay"
 )
@@ -38,7 +39,7 @@ func (b *box) flood(t *testing.T) (stop func()) {
 		writing.Wait()
 	})
 	t.Cleanup(stop)
-	eventually(t, "the relay to watch", func() bool { return b.holders(t, b.table.WatchLock(), "ExclusiveLock") == 1 })
+	waitfor.True(t, "the relay to watch", func() bool { return b.holders(t, b.table.WatchLock(), "ExclusiveLock") == 1 })
 	return stop
 }
 
@@ -78,14 +79,14 @@ func (b *box) silent(t *testing.T) (tx pgx.Tx, id string) {
 // crossing waits until the relay waits for the writers that were silent.
 func (b *box) crossing(t *testing.T) {
 	t.Helper()
-	eventually(t, "the relay to let the writers ring", func() bool {
+	waitfor.True(t, "the relay to let the writers ring", func() bool {
 		return b.holders(t, b.table.WatchLock(), "ExclusiveLock") == 0 && b.holders(t, b.table.RoleLock(), "ExclusiveLock") == 1
 	})
 }
 
 func (b *box) awaitIdle(t *testing.T) {
 	t.Helper()
-	eventually(t, "the crossing", func() bool { return b.holders(t, b.table.RoleLock(), "ExclusiveLock") == 0 })
+	waitfor.True(t, "the crossing", func() bool { return b.holders(t, b.table.RoleLock(), "ExclusiveLock") == 0 })
 }
 
 // promptly expects a message that has just been committed to be sent without any poll.
@@ -169,7 +170,7 @@ func TestRelayThatStopsSaysWhatItSilencedBeforeItsSendsEnd(t *testing.T) {
 	stop()
 	other := b.run(t, b.pool, newReceiver(), relay.Options{Concurrency: 20, PollInterval: onlyWakeUps, NoWatch: true})
 	other.awaitListening(t, 1)
-	eventually(t, "the other relay to have sent the rest", func() bool {
+	waitfor.True(t, "the other relay to have sent the rest", func() bool {
 		return b.count(t, "select count(*) from OUTBOX where estado = 'pendiente'") == 0
 	})
 	tx, id := b.silent(t)
@@ -200,7 +201,7 @@ func TestRelayThatStopsWhileItWatchesLeavesNothingToThePoll(t *testing.T) {
 	}
 	watches.stop()
 	stop()
-	eventually(t, "the other relay to send what is left", func() bool {
+	waitfor.True(t, "the other relay to send what is left", func() bool {
 		return b.count(t, "select count(*) from OUTBOX where estado <> 'enviado'") == 0
 	})
 	if n := to.count(id); n != 1 {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/mafesoftware/outbox-relay/notify"
 	"github.com/mafesoftware/outbox-relay/outbox"
@@ -115,23 +114,9 @@ func TestMessagesCommittedBeforeTheStartAreSentAtOnce(t *testing.T) {
 func TestMessageCommittedWhileNobodyListensIsSentAtOnce(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
-	dialled := make(chan chan struct{})
-	var holding atomic.Bool
-	pool := newPool(t, b.dsn, func(config *pgxpool.Config) {
-		config.BeforeConnect = func(ctx context.Context, _ *pgx.ConnConfig) error {
-			if holding.Load() {
-				proceed := make(chan struct{})
-				dialled <- proceed
-				<-proceed
-			}
-			return nil
-		}
-	})
-	r := b.sleeping(t, pool, newReceiver(), relay.Options{})
-	holding.Store(true)
-	b.killListener(t)
-	proceed := receive(t, "the listener to dial again", dialled)
-	holding.Store(false)
+	d := newDialling(t, b)
+	r := b.sleeping(t, d.pool, newReceiver(), relay.Options{})
+	proceed := d.holdListener(t, b)
 	id := b.enqueue(t, message())
 	before := time.Now()
 	close(proceed)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/mafesoftware/outbox-relay/internal/config"
 	"github.com/mafesoftware/outbox-relay/internal/localpg/pgtest"
+	"github.com/mafesoftware/outbox-relay/internal/waitfor"
 )
 
 // documents are those whose configurations and commands must be good as they stand.
@@ -171,11 +171,11 @@ func (r *reader) types(t *testing.T, line string) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() (bool, string) {
+	waitfor.True(t, line+": a message that is enviado", func() bool {
 		var state string
 		err := r.conn.QueryRow(t.Context(), "select estado from outbox where id = $1", id).Scan(&state)
-		return state == "enviado", fmt.Sprint(state, err)
-	}, "enviado: %s", line)
+		return err == nil && state == "enviado"
+	})
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}

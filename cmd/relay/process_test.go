@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/mafesoftware/outbox-relay/internal/waitfor"
 )
 
 // process is relay run as a process of its own.
@@ -103,10 +105,14 @@ func (p *process) get(t *testing.T, path string) (status int, body string) {
 // answers waits until a path has a status and a text.
 func (p *process) answers(t *testing.T, path string, status int, text string) {
 	t.Helper()
-	eventually(t, func() (bool, string) {
-		got, body := p.get(t, path)
-		return got == status && strings.Contains(body, text), body
-	}, "%s: %d %q", path, status, text)
+	var got int
+	var body string
+	if !waitfor.Within(patience, func() bool {
+		got, body = p.get(t, path)
+		return got == status && strings.Contains(body, text)
+	}) {
+		t.Fatalf("%s: got %d %q, want %d %q", path, got, body, status, text)
+	}
 }
 
 func (p *process) signal(t *testing.T, s os.Signal) {
@@ -125,21 +131,6 @@ func (p *process) end(t *testing.T) *os.ProcessState {
 		t.Fatalf("relay run did not end within %v", patience)
 	}
 	return p.cmd.ProcessState
-}
-
-func eventually(t *testing.T, holds func() (bool, string), what string, args ...any) {
-	t.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		ok, got := holds()
-		if ok {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("got %q, want "+what, append([]any{got}, args...)...)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
 }
 
 // environment has only DATABASE_URL.

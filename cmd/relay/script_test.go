@@ -18,6 +18,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/mafesoftware/outbox-relay/internal/localpg/pgtest"
+	"github.com/mafesoftware/outbox-relay/internal/waitfor"
 )
 
 // patience bounds every wait for something that must happen.
@@ -82,31 +83,25 @@ func awaitCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: await WANT STATEMENT")
 	}
-	deadline := time.Now().Add(patience)
-	for {
-		answer, err := ask(ts, args[1])
-		if err == nil && strings.TrimSpace(answer) == args[0] {
-			return
-		}
-		if time.Now().After(deadline) {
-			ts.Fatalf("%s: got %q, %v, want %q", args[1], answer, err, args[0])
-		}
-		time.Sleep(5 * time.Millisecond)
+	var answer string
+	var err error
+	if !waitfor.Within(patience, func() bool {
+		answer, err = ask(ts, args[1])
+		return err == nil && strings.TrimSpace(answer) == args[0]
+	}) {
+		ts.Fatalf("%s: got %q, %v, want %q", args[1], answer, err, args[0])
 	}
 }
 
 func loggedCommand(ts *testscript.TestScript, neg bool, args []string) {
 	pattern := regexp.MustCompile(args[1])
-	deadline := time.Now().Add(patience)
-	for {
-		text, err := os.ReadFile(ts.MkAbs(args[0]))
-		if err == nil && pattern.Match(text) {
-			return
-		}
-		if time.Now().After(deadline) {
-			ts.Fatalf("%v in\n%s", err, text)
-		}
-		time.Sleep(5 * time.Millisecond)
+	var text []byte
+	var err error
+	if !waitfor.Within(patience, func() bool {
+		text, err = os.ReadFile(ts.MkAbs(args[0]))
+		return err == nil && pattern.Match(text)
+	}) {
+		ts.Fatalf("%v in\n%s", err, text)
 	}
 }
 

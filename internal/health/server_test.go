@@ -18,6 +18,7 @@ import (
 	"github.com/mafesoftware/outbox-relay/internal/health"
 	"github.com/mafesoftware/outbox-relay/internal/localpg"
 	"github.com/mafesoftware/outbox-relay/internal/localpg/pgtest"
+	"github.com/mafesoftware/outbox-relay/internal/waitfor"
 	"github.com/mafesoftware/outbox-relay/migrate"
 	"github.com/mafesoftware/outbox-relay/outbox"
 	"github.com/mafesoftware/outbox-relay/relay"
@@ -72,19 +73,13 @@ func (s site) get(t *testing.T, path string) (status int, body string) {
 // reaches waits until /readyz has a status and says something.
 func (s site) reaches(t *testing.T, want int, says string) {
 	t.Helper()
-	deadline := time.After(patience)
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		status, body := s.get(t, "/readyz")
-		if status == want && strings.Contains(body, says) {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("got %d %q, want %d and %q within %v", status, body, want, says, patience)
-		}
+	var status int
+	var body string
+	if !waitfor.Within(patience, func() bool {
+		status, body = s.get(t, "/readyz")
+		return status == want && strings.Contains(body, says)
+	}) {
+		t.Fatalf("got %d %q, want %d and %q within %v", status, body, want, says, patience)
 	}
 }
 

@@ -12,10 +12,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/mafesoftware/outbox-relay/internal/waitfor"
 )
 
 // folderOfAbandonedServer makes this binary start a server there, print its address and wait to be killed.
@@ -142,14 +143,7 @@ func TestServerEndsWithTheProcessThatStartedIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd.Wait()
-	deadline, tick := time.After(30*time.Second), time.Tick(10*time.Millisecond)
-	for entries(t, dir) > 0 {
-		select {
-		case <-tick:
-		case <-deadline:
-			t.Fatal("the folder is still there after 30 s")
-		}
-	}
+	waitfor.True(t, "the folder to be gone", func() bool { return entries(t, dir) == 0 })
 	mustBeDown(t, dsn)
 }
 

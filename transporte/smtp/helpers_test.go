@@ -16,12 +16,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mafesoftware/outbox-relay/internal/waitfor"
 	"github.com/mafesoftware/outbox-relay/transporte"
 	"github.com/mafesoftware/outbox-relay/transporte/smtp"
 )
-
-// patience is how long a test waits for what must happen.
-const patience = 30 * time.Second
 
 const rowID = "0d7a3c52-b1f0-4e7f-8a90-112233445566"
 
@@ -60,19 +58,9 @@ func newClient(t *testing.T, s *server, opts smtp.Options) *smtp.Client {
 		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
-		eventually(t, "every connection is closed", func() bool { _, open, _ := s.counts(); return open == 0 })
+		waitfor.True(t, "every connection is closed", func() bool { _, open, _ := s.counts(); return open == 0 })
 	})
 	return c
-}
-
-// eventually waits until cond holds.
-func eventually(t *testing.T, what string, cond func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !cond(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain until %s", what)
-		}
-	}
 }
 
 // failure sends reminder and returns its error, which must be a *transporte.Error and show nothing of the server's text.

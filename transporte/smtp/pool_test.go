@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mafesoftware/outbox-relay/internal/waitfor"
 	"github.com/mafesoftware/outbox-relay/outbox"
 	"github.com/mafesoftware/outbox-relay/transporte/smtp"
 )
@@ -48,7 +49,7 @@ func TestTenThousandEmailsReuseAFewConnectionsAndLeaveNothing(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
-	eventually(t, "every connection is closed", func() bool { _, open, _ := s.counts(); return open == 0 })
+	waitfor.True(t, "every connection is closed", func() bool { _, open, _ := s.counts(); return open == 0 })
 	opened, _, messages := s.counts()
 	if messages != emails {
 		t.Errorf("got %d messages, want %d", messages, emails)
@@ -61,7 +62,7 @@ func TestTenThousandEmailsReuseAFewConnectionsAndLeaveNothing(t *testing.T) {
 		t.Errorf("got %d ids, want %d", len(ids), emails)
 	}
 	s.stop()
-	eventually(t, "every goroutine is gone", func() bool { return runtime.NumGoroutine() <= before })
+	waitfor.True(t, "every goroutine is gone", func() bool { return runtime.NumGoroutine() <= before })
 }
 
 func TestNoMoreThanMaxConnectionsAreInUse(t *testing.T) {
@@ -213,7 +214,7 @@ func TestSendAfterCloseKeepsNoConnection(t *testing.T) {
 		if _, err := c.Send(t.Context(), reminder); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the connection is closed", func() bool { _, open, _ := s.counts(); return open == 0 })
+		waitfor.True(t, "the connection is closed", func() bool { _, open, _ := s.counts(); return open == 0 })
 	}
 }
 

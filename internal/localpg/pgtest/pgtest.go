@@ -68,11 +68,24 @@ func Database(t testing.TB) string {
 // Pool gives a pool on a database of its own. It is closed after the test, which fails when a connection is still out.
 func Pool(t testing.TB) *pgxpool.Pool {
 	t.Helper()
-	pool, err := pgxpool.New(t.Context(), Database(t))
+	return PoolOn(t, Database(t), nil)
+}
+
+// PoolOn is Pool on a database that is there. change, which may be nil, may change how it connects.
+func PoolOn(t testing.TB, dsn string, change func(*pgxpool.Config)) *pgxpool.Pool {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { closePool(t, pool, 10*time.Second) })
+	if change != nil {
+		change(config)
+	}
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closePool(t, pool, 30*time.Second) })
 	return pool
 }
 
