@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/mafesoftware/outbox-relay/claim"
@@ -29,6 +30,8 @@ type fixture struct {
 	*claim.Store
 	pool  *pgxpool.Pool
 	table outbox.Table
+	// session takes, if there is one, instead of the pool.
+	session *claim.Session
 }
 
 func open(t *testing.T) fixture { return openTable(t, outbox.Table{}) }
@@ -41,7 +44,7 @@ func openTable(t *testing.T, table outbox.Table) fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fixture{store, pool, table}
+	return fixture{Store: store, pool: pool, table: table}
 }
 
 func migrateTable(t *testing.T, pool *pgxpool.Pool, table outbox.Table) {
@@ -115,11 +118,47 @@ func (f fixture) ask(t *testing.T, ask claim.Ask) *claim.Batch {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // a claim that waits for a lock would wait for ever
 	defer cancel()
-	b, err := f.Take(ctx, ask)
+	var b *claim.Batch
+	var err error
+	if f.session != nil {
+		b, err = f.session.Take(ctx, ask, func(*claim.Batch) {})
+	} else {
+		b, err = f.Take(ctx, ask)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// eachWay runs a test on a pool and on a session, each on a table of its own.
+func eachWay(t *testing.T, test func(*testing.T, fixture)) {
+	t.Parallel()
+	t.Run("on the pool", func(t *testing.T) {
+		t.Parallel()
+		test(t, open(t))
+	})
+	t.Run("on a session", func(t *testing.T) {
+		t.Parallel()
+		f := open(t)
+		f.session = f.open(t, false)
+		test(t, f)
+	})
+}
+
+// open gives a session. It is closed with the test.
+func (f fixture) open(t *testing.T, durable bool) *claim.Session {
+	t.Helper()
+	conn, err := pgx.ConnectConfig(t.Context(), f.pool.Config().ConnConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close(context.Background()) })
+	session, err := f.NewSession(t.Context(), conn, durable, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return session
 }
 
 // takeOne claims the only row that is due.

@@ -66,8 +66,8 @@ type Batch struct {
 	// TakenAt is this process's time just before the question went out. Use it for durations only.
 	TakenAt time.Time
 	// Now is the server's time of the claim, Next the earliest due time after it. Next is zero when nothing waits
-	// within the horizon, or when as many rows were taken as asked for. On a Session it may be a little before Now: that of a
-	// row which fell due just after the claim, or which somebody else has locked.
+	// within the horizon, or when as many rows were taken as asked for. On a Session it may be a little before Now, that of a
+	// row which fell due just after the claim or which somebody else has locked, or the end of this claim's own lease.
 	Now, Next time.Time
 	// Snapshot tells which transactions the claim saw, as pg_current_snapshot writes it.
 	Snapshot string

@@ -14,9 +14,9 @@ import (
 	"github.com/mafesoftware/outbox-relay/outbox"
 )
 
-func TestTakeGivesTheOldestDueFirst(t *testing.T) {
-	t.Parallel()
-	f := open(t)
+func TestTakeGivesTheOldestDueFirst(t *testing.T) { eachWay(t, takeGivesTheOldestDueFirst) }
+
+func takeGivesTheOldestDueFirst(t *testing.T, f fixture) {
 	fourth := f.add(t, fields{"programado_para": "now() - interval '1 second'"})
 	third := f.add(t, fields{"programado_para": "now() - interval '3 hours'", "proximo_intento_en": "now() - interval '2 seconds'", "intentos": "1"})
 	first := f.add(t, fields{"programado_para": "now() - interval '1 hour'"})
@@ -31,8 +31,10 @@ func TestTakeGivesTheOldestDueFirst(t *testing.T) {
 }
 
 func TestTakeGivesRowsThatFellDueTogetherInTheOrderOfTheirIDs(t *testing.T) {
-	t.Parallel()
-	f := open(t)
+	eachWay(t, takeGivesRowsThatFellDueTogetherInTheOrderOfTheirIDs)
+}
+
+func takeGivesRowsThatFellDueTogetherInTheOrderOfTheirIDs(t *testing.T, f fixture) {
 	var want []string
 	for range 30 {
 		want = append(want, f.add(t, fields{"programado_para": "timestamptz '2026-03-08 12:00:00Z'"}))
@@ -46,8 +48,10 @@ func TestTakeGivesRowsThatFellDueTogetherInTheOrderOfTheirIDs(t *testing.T) {
 }
 
 func TestTakePassesOverRowsThatAnotherTransactionHolds(t *testing.T) {
-	t.Parallel()
-	f := open(t)
+	eachWay(t, takePassesOverRowsThatAnotherTransactionHolds)
+}
+
+func takePassesOverRowsThatAnotherTransactionHolds(t *testing.T, f fixture) {
 	held := f.add(t, fields{"programado_para": "now() - interval '1 hour'"})
 	free := f.add(t, nil)
 	tx, err := f.pool.Begin(t.Context())
@@ -110,8 +114,10 @@ func TestClaimsAtTheSameTimeNeverShareARow(t *testing.T) {
 }
 
 func TestTakeOfSomeChannelsLeavesTheOthersAlone(t *testing.T) {
-	t.Parallel()
-	f := open(t)
+	eachWay(t, takeOfSomeChannelsLeavesTheOthersAlone)
+}
+
+func takeOfSomeChannelsLeavesTheOthersAlone(t *testing.T, f fixture) {
 	mine := f.add(t, nil)
 	usedUp := f.add(t, fields{"canal": "'webhook'", "intentos": "5"})
 	others := []string{
@@ -121,7 +127,7 @@ func TestTakeOfSomeChannelsLeavesTheOthersAlone(t *testing.T) {
 	f.add(t, fields{"canal": "'whatsapp'", "programado_para": "now() + interval '1 minute'"})
 	f.add(t, fields{"programado_para": "now() + interval '1 hour'"})
 	before := []string{f.whole(t, others[0]), f.whole(t, others[1])}
-	b := f.ask(t, claim.Ask{Limit: 10, Lease: lease, Channels: []string{"correo", "webhook"}})
+	b := f.ask(t, claim.Ask{Limit: 10, Lease: 24 * time.Hour, Channels: []string{"correo", "webhook"}}) // its end is not the next
 	if got := ids(b.Rows); !slices.Equal(got, []string{mine}) {
 		t.Errorf("claimed %v, want %s", got, mine)
 	}
@@ -137,8 +143,10 @@ func TestTakeOfSomeChannelsLeavesTheOthersAlone(t *testing.T) {
 }
 
 func TestTakeFromADueTimeSkipsWhatFellDueBefore(t *testing.T) {
-	t.Parallel()
-	f := open(t)
+	eachWay(t, takeFromADueTimeSkipsWhatFellDueBefore)
+}
+
+func takeFromADueTimeSkipsWhatFellDueBefore(t *testing.T, f fixture) {
 	from := time.Date(2026, 3, 8, 12, 0, 0, 1000, time.UTC)
 	f.add(t, fields{"programado_para": "timestamptz '2026-03-08 12:00:00Z'"})
 	usedUp := f.add(t, fields{"programado_para": "timestamptz '2026-03-08 12:00:00Z'", "intentos": "5"})
@@ -154,9 +162,9 @@ func TestTakeFromADueTimeSkipsWhatFellDueBefore(t *testing.T) {
 	}
 }
 
-func TestTakeTellsWhenTheNextRowFallsDue(t *testing.T) {
-	t.Parallel()
-	f := open(t)
+func TestTakeTellsWhenTheNextRowFallsDue(t *testing.T) { eachWay(t, takeTellsWhenTheNextRowFallsDue) }
+
+func takeTellsWhenTheNextRowFallsDue(t *testing.T, f fixture) {
 	ask := claim.Ask{Limit: 10, Lease: 24 * time.Hour} // what is claimed here is not the next
 	if b := f.ask(t, ask); !b.Next.IsZero() {
 		t.Errorf("an empty table: got %v, want none", b.Next)
@@ -216,9 +224,9 @@ func TestTakeTellsWhenTheNextRowFallsDue(t *testing.T) {
 	}
 }
 
-func TestTakeReadsAMessageAsItWasWritten(t *testing.T) {
-	t.Parallel()
-	f := open(t)
+func TestTakeReadsAMessageAsItWasWritten(t *testing.T) { eachWay(t, takeReadsAMessageAsItWasWritten) }
+
+func takeReadsAMessageAsItWasWritten(t *testing.T, f fixture) {
 	f.add(t, fields{`"organizacion_id"`: "'0f0e0d0c-0b0a-0908-0706-050403020100'", "canal": "'whatsapp'", "destino": "'+59899123456'",
 		"plantilla": "'recordatorio'", "datos": `'{"nombre": "Ñandú 🦤", "n": 12345678901234567890}'`, "clave_idempotencia": "'turno:1'",
 		"intentos": "2", "max_intentos": "9", "programado_para": "timestamptz '2026-03-08 12:00:00.000001Z'",
