@@ -164,7 +164,11 @@ func (r *relay) mayBorrow() bool {
 		return true
 	}
 	listen, err := pgx.ParseConfig(r.opts.ListenDSN)
-	return err == nil && listen.User == pool.ConnConfig.User
+	if err != nil {
+		return false
+	}
+	of := pool.ConnConfig
+	return listen.User == of.User && listen.RuntimeParams["role"] == of.RuntimeParams["role"] && listen.RuntimeParams["options"] == of.RuntimeParams["options"]
 }
 
 // takeOn claims on the session that listens, and gives nil when that cannot be done: its role may only listen, for example.
