@@ -56,8 +56,11 @@ func invalid(format string, args ...any) error {
 
 // failed is the error of an operation, with what to do about it.
 func failed(what string, err error) error {
-	if outbox.SQLState(err) == "42501" {
-		return fmt.Errorf("%s: this role lacks a grant, the README lists what each needs: %w", what, err)
+	switch {
+	case outbox.SQLState(err) == "42501":
+		return fmt.Errorf("%s: this role lacks a grant (docs/doctor.md lists what each role needs): %w", what, err)
+	case errors.Is(err, context.Canceled):
+		return fmt.Errorf("%s: stopped, the same call again goes on: %w", what, err)
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }

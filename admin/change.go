@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -123,7 +124,7 @@ func apply(ctx context.Context, db DB, t outbox.Table, f Filter, opts ChangeOpti
 	if err := f.Validate(t); err != nil {
 		return r, err
 	}
-	if opts.Rate < 0 {
+	if !(opts.Rate >= 0) || math.IsInf(opts.Rate, 0) {
 		return r, invalid("a rate must be above 0 messages a second, or 0 for no bound, not %v", opts.Rate)
 	}
 	if err := ready(ctx, db, t); err != nil {

@@ -3,6 +3,7 @@ package admin_test
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -166,8 +167,10 @@ func TestRedriveKeepsToItsRate(t *testing.T) {
 	if took := time.Since(begun); took < time.Second { // the last 20 of 60 at 40 a second go after one second
 		t.Errorf("got 60 messages in %v at 40 a second, want at least 1 s", took)
 	}
-	_, err := admin.Redrive(t.Context(), b, b.table, admin.Filter{}, admin.ChangeOptions{Rate: -1})
-	refused(t, err, outbox.ErrInvalidOptions, "a rate must be above 0")
+	for _, rate := range []float64{-1, math.NaN(), math.Inf(1)} {
+		_, err := admin.Redrive(t.Context(), b, b.table, admin.Filter{}, admin.ChangeOptions{Rate: rate})
+		refused(t, err, outbox.ErrInvalidOptions, "a rate must be above 0")
+	}
 }
 
 func TestRedriveThatIsCutKeepsItsStepsAndCountsThem(t *testing.T) {

@@ -38,7 +38,11 @@ func List(ctx context.Context, db DB, t outbox.Table, f Filter, after Cursor, li
 	if err := ready(ctx, db, t); err != nil {
 		return Page{}, err
 	}
-	return list(ctx, db, t, f, wayOf(f, false), after, limit)
+	p, err := list(ctx, db, t, f, wayOf(f, false), after, limit)
+	if err != nil && !errors.Is(err, outbox.ErrInvalidOptions) {
+		err = failed("list", err)
+	}
+	return p, err
 }
 
 func list(ctx context.Context, db DB, t outbox.Table, f Filter, w way, after Cursor, limit int) (p Page, err error) {
@@ -50,13 +54,13 @@ func list(ctx context.Context, db DB, t outbox.Table, f Filter, w way, after Cur
 		}
 		return err
 	})
-	switch state := outbox.SQLState(err); {
-	case err == nil || errors.Is(err, outbox.ErrInvalidOptions):
-		return p, err
-	case after != "" && (state == "22P02" || state == "22007"): // no such uuid, time
-		return Page{}, invalid("the place %q does not belong to this list: give the same filter, or none to begin anew", after)
+	if state := outbox.SQLState(err); after != "" && (state == "22P02" || state == "22007") { // no such uuid, time
+		err = invalid("the place %q does not belong to this list: give the same filter, or none to begin anew", after)
 	}
-	return Page{}, failed("list", err)
+	if err != nil {
+		return Page{}, err
+	}
+	return p, nil
 }
 
 // listIndex looks at the next entries of an index.

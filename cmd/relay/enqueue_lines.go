@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/mafesoftware/outbox-relay/internal/config"
 	"github.com/mafesoftware/outbox-relay/outbox"
@@ -67,6 +68,9 @@ func (l *lines) next(max int) (batch []outbox.Message, err error) {
 }
 
 func (l *lines) parse(text []byte) (outbox.Message, error) {
+	if !utf8.Valid(text) { // the decoder would put something else in its place, and two keys could become one
+		return outbox.Message{}, fmt.Errorf("%w: %sis not UTF-8", errUsage, l.place())
+	}
 	var read line
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()

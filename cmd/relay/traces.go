@@ -33,7 +33,7 @@ func newTraces(ctx context.Context, t config.Tracing, log *slog.Logger) (*traces
 	for name, value := range t.Headers {
 		headers[name] = string(value)
 	}
-	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(tracesURL(t.Endpoint)), otlptracehttp.WithHeaders(headers))
+	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(tracesURL(string(t.Endpoint))), otlptracehttp.WithHeaders(headers))
 	if err != nil {
 		return nil, fmt.Errorf("tracing: %w", err)
 	}

@@ -23,7 +23,7 @@ func (c *Config) check(env func(string) (string, bool)) (faults []error) {
 	if c.HTTP.Tolerance < 0 {
 		faults = append(faults, c.fault("http.tolerance", "must be at least 0, got %v", c.HTTP.Tolerance))
 	}
-	if u, err := url.Parse(c.Tracing.Endpoint); c.Tracing.Endpoint != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+	if u, err := url.Parse(string(c.Tracing.Endpoint)); c.Tracing.Endpoint != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
 		faults = append(faults, c.fault("tracing.endpoint", "must be a URL such as http://localhost:4318"))
 	}
 	seen := map[string]string{}

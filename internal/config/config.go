@@ -37,7 +37,7 @@ type HTTP struct {
 
 // Tracing is where traces go.
 type Tracing struct {
-	Endpoint string            `yaml:"endpoint" placeholder:"URL" help:"OTLP endpoint that traces go to, such as http://localhost:4318. Default none: no traces."`
+	Endpoint URL               `yaml:"endpoint" placeholder:"URL" help:"OTLP endpoint that traces go to, such as http://localhost:4318. Default none: no traces."`
 	Headers  map[string]Secret `yaml:"headers" help:"Headers of the requests to the endpoint."`
 	Continue *bool             `yaml:"continue" help:"Put a send into the trace of the span that enqueued its message, instead of linking it to that. Default false."`
 }

@@ -140,6 +140,9 @@ func (c *Config) override(s Source) (faults []error) {
 		text, where := s.lookup(o.Env), o.Env
 		if flag, ok := s.Flags[o.Flag]; ok {
 			text, where = flag, "--"+o.Flag
+			if flag == "" { // of a variable that is not set, perhaps: not what stands elsewhere instead
+				faults = append(faults, &Error{Where: where, Text: "is empty: give a value, or leave it out"})
+			}
 		}
 		if text == "" {
 			continue

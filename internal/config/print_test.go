@@ -165,10 +165,27 @@ func TestPasswordsOfConnectionStringsAreMasked(t *testing.T) {
 		`password = 'p \' q' user=u`:       "password=*** user=u",
 		"user=u sslpassword=p password=q":  "user=u sslpassword=*** password=***",
 		"user=u PASSWORD=p":                "user=u PASSWORD=***",
+		"postgres://u@h/d?PASSWORD=p&a=b":  "postgres://u@h/d?a=b",
 		"POSTGRES://u:p@h/d":               "postgres://u:***@h/d",
 		"u:p@h/d":                          "***",
 	} {
 		if got := fmt.Sprint(dsn); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+func TestWhatMayBeSecretInAURLIsMasked(t *testing.T) {
+	t.Parallel()
+	for u, want := range map[URL]string{
+		"":                              "",
+		"http://localhost:4318":         "http://localhost:4318",
+		"https://u:p@h:4318/v1/traces":  "https://***@h:4318/v1/traces",
+		"https://key@h/":                "https://***@h/",
+		"https://h/v1?api_key=p&tenant": "https://h/v1?***",
+		"https://h:p p/":                "***",
+	} {
+		if got := fmt.Sprint(u); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}

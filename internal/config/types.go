@@ -62,7 +62,7 @@ func (d DSN) masked() string {
 	}
 	query := u.Query()
 	for name := range query {
-		if strings.HasSuffix(name, "password") {
+		if strings.HasSuffix(strings.ToLower(name), "password") {
 			query.Del(name)
 		}
 	}
@@ -71,6 +71,27 @@ func (d DSN) masked() string {
 		rest += "?" + query.Encode()
 	}
 	return u.Scheme + "://" + user + u.Host + rest
+}
+
+// URL is an address that may hold a password or a key, and prints without them.
+type URL string
+
+// Format writes u without what may be secret, whatever the verb.
+func (u URL) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, u.masked()) }
+
+func (u URL) masked() string {
+	parsed, err := url.Parse(string(u))
+	if err != nil {
+		return mask
+	}
+	user := ""
+	if parsed.User != nil {
+		parsed.User, user = nil, mask+"@"
+	}
+	if parsed.RawQuery != "" {
+		parsed.RawQuery = mask
+	}
+	return strings.Replace(parsed.String(), "//", "//"+user, 1)
 }
 
 // Path is a file or a folder. A relative one in the file begins at the file's own folder.
