@@ -51,7 +51,8 @@ func awaitHeeded(t *testing.T, r *running, changes int) {
 	waitfor.True(t, "the relay to read the pauses", func() bool { return len(r.log.lines("pauses have changed")) >= changes })
 }
 
-// awaitLook waits until a relay has looked at the table in a claim that began after now, without taking anything.
+// awaitLook waits until a relay has looked at the table without taking anything, from a position of its journal on. The
+// position must be read before what makes the relay look.
 func awaitLook(t *testing.T, r *running, from int) {
 	t.Helper()
 	await(t, r.journal, from, "a look that finds nothing", func(c relay.Claim) bool { return c.Err == nil && c.Rows == 0 })
@@ -214,8 +215,9 @@ func TestRelayThatStartsReadsThePausesFirst(t *testing.T) {
 	for range 2 {
 		r := b.run(t, b.pool, sender, relay.Options{PollInterval: onlyWakeUps})
 		r.awaitListening(t, 1)
+		from := r.len()
 		b.exec(t, "select pg_notify($1, 'help')", b.table.Channel())
-		awaitLook(t, r, r.len())
+		awaitLook(t, r, from)
 		r.stop()
 		summary, err := relay.RunOnce(t.Context(), b.pool, b.table, relay.Senders{"webhook": sender}, relay.Options{})
 		if err != nil || summary.Claimed != 0 {
