@@ -33,15 +33,17 @@ func (r pgxRows) fields() fields {
 	return fields{values: r.RawValues(), types: r.Conn().TypeMap(), formats: r.FieldDescriptions()}
 }
 
-// inText tells whether a value is a text, and reads it then.
-func (f *fields) inText(i int, into any) bool {
-	if f.formats == nil || f.formats[i].Format == pgtype.BinaryFormatCode {
-		return false
-	}
-	if err := f.types.Scan(f.formats[i].DataTypeOID, pgtype.TextFormatCode, f.values[i], into); err != nil && f.err == nil {
+// inText tells whether a value is a text.
+func (f *fields) inText(i int) bool {
+	return f.formats != nil && f.formats[i].Format != pgtype.BinaryFormatCode
+}
+
+// readText reads a value that is a text.
+func readText[T any](f *fields, i int) (v T) {
+	if err := f.types.Scan(f.formats[i].DataTypeOID, pgtype.TextFormatCode, f.values[i], &v); err != nil && f.err == nil {
 		f.err = err
 	}
-	return true
+	return v
 }
 
 // bytes copies a value that is a text in either format. It gives nil for null.
@@ -75,8 +77,8 @@ func (f *fields) time(i int) time.Time {
 	if f.values[i] == nil {
 		return time.Time{}
 	}
-	var t pgtype.Timestamptz
-	if f.inText(i, &t) {
+	if f.inText(i) {
+		t := readText[pgtype.Timestamptz](f, i)
 		if t.InfinityModifier != pgtype.Finite {
 			return time.Time{}
 		}
@@ -90,17 +92,20 @@ func (f *fields) time(i int) time.Time {
 }
 
 func (f *fields) integer(i int) int {
-	var n int32
-	if f.values[i] == nil || f.inText(i, &n) {
-		return int(n)
+	if f.values[i] == nil {
+		return 0
+	}
+	if f.inText(i) {
+		return int(readText[int32](f, i))
 	}
 	return int(int32(binary.BigEndian.Uint32(f.values[i])))
 }
 
 func (f *fields) id(i int) (id [16]byte) {
-	if !f.inText(i, &id) {
-		copy(id[:], f.values[i])
+	if f.inText(i) {
+		return readText[[16]byte](f, i)
 	}
+	copy(id[:], f.values[i])
 	return id
 }
 

@@ -162,7 +162,7 @@ func (f fixture) open(t *testing.T, durable bool) *claim.Session {
 }
 
 // takeOne claims the only row that is due.
-func (f fixture) takeOne(t *testing.T) claim.Row {
+func (f fixture) takeOne(t *testing.T) *claim.Row {
 	t.Helper()
 	b := f.take(t, 10)
 	if len(b.Rows) != 1 {
@@ -171,7 +171,7 @@ func (f fixture) takeOne(t *testing.T) claim.Row {
 	return b.Rows[0]
 }
 
-func ids(rows []claim.Row) []string {
+func ids(rows []*claim.Row) []string {
 	var all []string
 	for _, r := range rows {
 		all = append(all, id(r))
@@ -179,4 +179,4 @@ func ids(rows []claim.Row) []string {
 	return all
 }
 
-func id(r claim.Row) string { return uuid.UUID(r.ID).String() }
+func id(r *claim.Row) string { return uuid.UUID(r.ID).String() }

@@ -22,7 +22,7 @@ func TestRowsMoveInEveryModeOfAPool(t *testing.T) {
 			f.add(t, fields{"datos": `'{"n": 1}'`, "programado_para": "timestamptz '2026-03-08 12:00:00.123456Z'", "cabeceras": `'{"a": "b"}'`})
 			want := f.takeOne(t)
 			f.mode(t, mode)
-			if ours, err := f.Release(t.Context(), []claim.Row{want}); err != nil || !ours[0] {
+			if ours, err := f.Release(t.Context(), []*claim.Row{want}); err != nil || !ours[0] {
 				t.Fatalf("release: got %v, %v", ours, err)
 			}
 			row := f.ask(t, claim.Ask{Limit: 2, Lease: lease, DueFrom: want.Scheduled.Add(-time.Hour), Channels: []string{"correo"}, Horizon: time.Minute}).Rows[0]

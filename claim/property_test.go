@@ -161,7 +161,7 @@ func TestClaimInSmallBatchesTakesTheSameRowsInTheOrderTheyFellDue(t *testing.T) 
 			want++
 		}
 	}
-	var order []claim.Row
+	var order []*claim.Row
 	for {
 		b := f.take(t, 97)
 		order = append(order, b.Rows...)
@@ -172,7 +172,7 @@ func TestClaimInSmallBatchesTakesTheSameRowsInTheOrderTheyFellDue(t *testing.T) 
 	if len(order) != want {
 		t.Errorf("claimed %d rows, want %d", len(order), want)
 	}
-	if !slices.IsSortedFunc(order, func(a, b claim.Row) int { return due(rows[a.ID]).Compare(due(rows[b.ID])) }) {
+	if !slices.IsSortedFunc(order, func(a, b *claim.Row) int { return due(rows[a.ID]).Compare(due(rows[b.ID])) }) {
 		t.Error("rows were claimed in another order than that in which they fell due")
 	}
 }

@@ -30,7 +30,7 @@ const maxText = 1024
 
 // Result is what became of one send.
 type Result struct {
-	Row         Row
+	Row         *Row
 	MaxAttempts int           // of the row from now on; zero leaves it
 	State       outbox.State  // Sent, Pending (again later), Failed or Discarded
 	RetryIn     time.Duration // with Pending: the wait before the next attempt
@@ -44,37 +44,29 @@ type Result struct {
 // written and the error has SQLSTATE 55P03.
 func (s *Store) Record(ctx context.Context, results []Result) (ours []bool, err error) {
 	n := len(results)
-	in := struct {
-		ids                         []pgtype.UUID
-		leases                      []time.Time
-		states                      []string
-		waits                       []*int64
-		attempts                    []int32
-		categories, codes, external []*string
-	}{ids: make([]pgtype.UUID, n), leases: make([]time.Time, n), states: make([]string, n), waits: make([]*int64, n), attempts: make([]int32, n),
-		categories: make([]*string, n), codes: make([]*string, n), external: make([]*string, n)}
-	for i, r := range results {
-		in.ids[i], in.leases[i], in.states[i] = pgUUID(r.Row.ID), r.Row.Lease, string(r.State)
-		in.attempts[i] = int32(r.MaxAttempts)
-		if r.State == outbox.Pending {
-			ms := r.RetryIn.Milliseconds()
-			in.waits[i] = &ms
-		}
-		in.categories[i], in.codes[i], in.external[i] = storable(outbox.ShortCode(r.Category)), storable(outbox.ShortCode(r.Code)), storable(r.ExternalID)
+	ids, leases, states, waits := column[pgtype.UUID](n), column[pgtype.Timestamptz](n), column[pgtype.Text](n), column[pgtype.Int8](n)
+	categories, codes, external, attempts := column[pgtype.Text](n), column[pgtype.Text](n), column[pgtype.Text](n), column[pgtype.Int4](n)
+	for i := range results {
+		r := &results[i]
+		*ids[i], *leases[i] = fence(r.Row)
+		*states[i] = storable(string(r.State))
+		*waits[i] = pgtype.Int8{Int64: r.RetryIn.Milliseconds(), Valid: r.State == outbox.Pending}
+		*categories[i], *codes[i] = storable(outbox.ShortCode(r.Category)), storable(outbox.ShortCode(r.Code))
+		*external[i] = storable(r.ExternalID)
+		*attempts[i] = pgtype.Int4{Int32: int32(r.MaxAttempts), Valid: true}
 	}
-	return s.fenced(ctx, "record results", s.record, n,
-		in.ids, in.leases, in.states, in.waits, in.categories, in.codes, in.external, in.attempts)
+	return s.fenced(ctx, "record results", s.record, n, ids, leases, states, waits, categories, codes, external, attempts)
 }
 
 // Release gives rows back unsent: pending, with the attempt given back and their place in line kept. It tells for each
 // whether it was still ours.
-func (s *Store) Release(ctx context.Context, rows []Row) (ours []bool, err error) {
+func (s *Store) Release(ctx context.Context, rows []*Row) (ours []bool, err error) {
 	if len(rows) == 0 {
 		return nil, nil
 	}
-	ids, leases := make([]pgtype.UUID, len(rows)), make([]time.Time, len(rows))
+	ids, leases := column[pgtype.UUID](len(rows)), column[pgtype.Timestamptz](len(rows))
 	for i, r := range rows {
-		ids[i], leases[i] = pgUUID(r.ID), r.Lease
+		*ids[i], *leases[i] = fence(r)
 	}
 	return s.fenced(ctx, "release", s.release, len(rows), ids, leases, rows[0].Batch.Lease)
 }
@@ -94,18 +86,27 @@ func (s *Store) fenced(ctx context.Context, what, statement string, n int, args 
 	return ours, nil
 }
 
-// pgUUID is an id as pgx knows it in every mode, also in those that do not ask the server for types.
-func pgUUID(id [16]byte) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true} }
+// column makes a parameter of n values. Of the types that pgx knows in every mode, also in those that do not ask the server for
+// types, those of pgtype by pointer are the ones that it writes without a copy of each.
+func column[T any](n int) []*T {
+	values, pointers := make([]T, n), make([]*T, n)
+	for i := range values {
+		pointers[i] = &values[i]
+	}
+	return pointers
+}
+
+// fence is what a row is known by while it is ours.
+func fence(r *Row) (pgtype.UUID, pgtype.Timestamptz) {
+	return pgtype.UUID{Bytes: r.ID, Valid: true}, pgtype.Timestamptz{Time: r.Lease, Valid: true}
+}
 
 // storable cuts s and takes out what a text column cannot hold: a write that fails would send the message again. Empty
 // becomes null.
-func storable(s string) *string {
+func storable(s string) pgtype.Text {
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "")
-	if s == "" {
-		return nil
-	}
 	if utf8.RuneCountInString(s) > maxText {
 		s = string([]rune(s)[:maxText])
 	}
-	return &s
+	return pgtype.Text{String: s, Valid: s != ""}
 }

@@ -97,7 +97,7 @@ func TestALateReleaseDoesNotOverwriteANewerState(t *testing.T) {
 			row := f.takeOne(t)
 			f.exec(t, change)
 			before := f.whole(t, id)
-			ours, err := f.Release(t.Context(), []claim.Row{row})
+			ours, err := f.Release(t.Context(), []*claim.Row{row})
 			if err != nil || ours[0] {
 				t.Errorf("got %v, %v, want lost", ours, err)
 			}
@@ -153,7 +153,7 @@ func TestRecordAndReleaseDoNotWaitLongForARowThatAnotherTransactionHolds(t *test
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	_, record := f.Record(ctx, []claim.Result{{Row: rows[1], State: outbox.Sent}, {Row: rows[0], State: outbox.Sent}})
-	_, release := f.Release(ctx, []claim.Row{rows[1], rows[0]})
+	_, release := f.Release(ctx, []*claim.Row{rows[1], rows[0]})
 	for name, err := range map[string]error{"record": record, "release": release} {
 		if outbox.SQLState(err) != "55P03" {
 			t.Errorf("%s: got %v, want 55P03", name, err)
@@ -223,7 +223,7 @@ func TestAReleasedRowIsNeverDueLaterThanAtItsClaim(t *testing.T) {
 	id := f.add(t, fields{"estado": "'procesando'", "intentos": "1", "bloqueado_hasta": "now() - interval '1 hour'",
 		"proximo_intento_en": "now() + interval '1 hour'"})
 	row := f.takeOne(t)
-	if _, err := f.Release(t.Context(), []claim.Row{row}); err != nil {
+	if _, err := f.Release(t.Context(), []*claim.Row{row}); err != nil {
 		t.Fatal(err)
 	}
 	f.wantRow(t, id, "greatest(programado_para, proximo_intento_en) <= now()")

@@ -61,7 +61,7 @@ type Closed struct {
 
 // Batch is what one Take found.
 type Batch struct {
-	Rows   []Row
+	Rows   []*Row
 	Closed []Closed
 	// TakenAt is this process's time just before the question went out. Use it for durations only.
 	TakenAt time.Time
@@ -165,7 +165,7 @@ func (s *Store) read(rows rows, b *Batch) error {
 			return f.err
 		}
 	}
-	slices.SortFunc(b.Rows, func(x, y Row) int {
+	slices.SortFunc(b.Rows, func(x, y *Row) int {
 		return cmp.Or(x.due.Compare(y.due), bytes.Compare(x.ID[:], y.ID[:]))
 	})
 	if n := len(b.Rows); n > 0 {
@@ -174,9 +174,9 @@ func (s *Store) read(rows rows, b *Batch) error {
 	return rows.Err()
 }
 
-func (s *Store) row(f *fields, b *Batch) Row {
+func (s *Store) row(f *fields, b *Batch) *Row {
 	text := f.texts(colTenant, colChannel, colDestination, colTemplate, colKey)
-	r := Row{ID: f.id(colID), TenantID: text[0], Channel: text[1], Destination: text[2], Template: text[3], Key: text[4],
+	r := &Row{ID: f.id(colID), TenantID: text[0], Channel: text[1], Destination: text[2], Template: text[3], Key: text[4],
 		Data: f.bytes(colData), Attempts: f.integer(colAttempts), MaxAttempts: f.integer(colMaxAttempts), Lease: f.time(colLease),
 		Scheduled: f.time(colScheduled), Batch: b, due: f.time(colDue)}
 	if s.optional {

@@ -102,6 +102,7 @@ func TestFailuresOfTheDatabaseCountByClass(t *testing.T) {
 	t.Parallel()
 	s := open(t, metrics.Options{Fresh: time.Nanosecond})
 	s.run(t, sent, relay.Options{PollInterval: 10 * time.Millisecond})
+	s.reaches(t, 1, "outbox_listener_up") // a relay that starts without its table would give up
 	s.reaches(t, 1, "outbox_table_query_success")
 	s.exec(t, "alter table outbox rename to away")
 	s.reaches(t, 0, "outbox_table_query_success")

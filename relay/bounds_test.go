@@ -23,7 +23,7 @@ var (
 )
 
 func (l looks) note(bs bounds, at time.Time) {
-	b := &claim.Batch{TakenAt: at.Add(-l.took), Now: at, Rows: make([]claim.Row, l.n)}
+	b := &claim.Batch{TakenAt: at.Add(-l.took), Now: at, Rows: make([]*claim.Row, l.n)}
 	if l.n > 0 {
 		b.Due = at.Add(-l.late)
 	}

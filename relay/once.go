@@ -45,7 +45,7 @@ func RunOnce(ctx context.Context, pool *pgxpool.Pool, table outbox.Table, sender
 }
 
 // begin hands claimed rows to the senders, or gives them back when the end has come meanwhile.
-func (r *relay) begin(ctx context.Context, rows []claim.Row) {
+func (r *relay) begin(ctx context.Context, rows []*claim.Row) {
 	if ctx.Err() == nil {
 		rows = r.work.add(rows)
 	}

@@ -22,7 +22,7 @@ func (r *relay) look(ctx context.Context) (err error) {
 // pausing tells whether anything is paused. Only then do claims read the pauses.
 func (r *relay) pausing() bool { return len(r.pauses) > 0 }
 
-func (r *relay) paused(row claim.Row) bool {
+func (r *relay) paused(row *claim.Row) bool {
 	return slices.ContainsFunc(r.pauses, func(p outbox.Pause) bool { return p.Covers(row.Channel, row.TenantID) })
 }
 

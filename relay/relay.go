@@ -50,8 +50,10 @@ type relay struct {
 	table   outbox.Table
 	senders Senders
 	opts    Options
-	log     *slog.Logger
-	once    bool // RunOnce: a failed claim is not made again, a failed write a few times
+	// policies has those of the channels with a sender.
+	policies map[string]ChannelOptions
+	log      *slog.Logger
+	once     bool // RunOnce: a failed claim is not made again, a failed write a few times
 
 	store   *claim.Store
 	borrows bool           // the session that listens may claim: it does what one of the pool would
@@ -91,12 +93,21 @@ func newRelay(pool *pgxpool.Pool, table outbox.Table, senders Senders, opts Opti
 	r.results = newResults(r)
 	r.borrows = r.mayBorrow()
 	limits := map[string]int{"": opts.concurrency()}
+	r.policies = map[string]ChannelOptions{}
 	for channel := range senders {
-		limits[channel] = opts.policy(channel).Concurrency
+		r.policies[channel] = opts.policy(channel)
+		limits[channel] = r.policies[channel].Concurrency
 	}
 	r.work = newWork(limits, r.process)
 	r.tally.s.Warnings = opts.warnings()
 	return r, nil
+}
+
+func (r *relay) policy(channel string) ChannelOptions {
+	if policy, ok := r.policies[channel]; ok {
+		return policy
+	}
+	return r.opts.policy(channel)
 }
 
 // ask is the claim that this relay makes.
@@ -202,7 +213,7 @@ func (r *relay) takeOn(ctx context.Context, ask claim.Ask, loan *notify.Loan, be
 // closed counts the rows that the claim itself closed.
 func (r *relay) closed(b *claim.Batch) {
 	for _, c := range b.Closed {
-		row := claim.Row{ID: c.ID, TenantID: c.TenantID, Channel: c.Channel, Attempts: c.Attempts, Batch: b}
+		row := &claim.Row{ID: c.ID, TenantID: c.TenantID, Channel: c.Channel, Attempts: c.Attempts, Batch: b}
 		r.recorded(claim.Result{Row: row, State: outbox.Failed, Category: outbox.Network, Code: c.Code}, Failed)
 	}
 }

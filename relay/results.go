@@ -23,7 +23,7 @@ type results struct {
 
 	mu       sync.Mutex
 	pending  []claim.Result
-	released []claim.Row
+	released []*claim.Row
 	closed   bool
 }
 
@@ -36,7 +36,7 @@ func (q *results) add(result claim.Result) {
 	signal(q.wake)
 }
 
-func (q *results) release(rows ...claim.Row) {
+func (q *results) release(rows ...*claim.Row) {
 	if len(rows) == 0 {
 		return
 	}
@@ -111,7 +111,7 @@ func (q *results) record(ctx context.Context, batch []claim.Result) {
 	}
 }
 
-func (q *results) giveBack(ctx context.Context, rows []claim.Row) {
+func (q *results) giveBack(ctx context.Context, rows []*claim.Row) {
 	if len(rows) == 0 {
 		return
 	}

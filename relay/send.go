@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -25,35 +26,69 @@ const (
 	shortestConflict = time.Minute
 )
 
-// process sends one claimed row, or gives it back when a send could outlast its lease.
-func (r *relay) process(row claim.Row) {
-	if row.Batch.LeaseLeft() < r.opts.policy(row.Channel).Timeout+sendMargin {
+// sending is a send under way.
+type sending struct {
+	r       *relay
+	row     *claim.Row
+	policy  ChannelOptions
+	ctx     context.Context // as the observer gave it
+	attempt Attempt         // for the observer
+	begun   time.Time
+	over    atomic.Bool // answered, or left behind
+}
+
+// process sends one claimed row, or gives it back when a send could outlast its lease. A sender that ignores the end of its
+// context is left behind: goOn is called then, and process gives false whenever that sender returns.
+func (r *relay) process(row *claim.Row, goOn func()) bool {
+	s := sending{r: r, row: row, policy: r.policy(row.Channel)}
+	if row.Batch.LeaseLeft() < s.policy.Timeout+sendMargin {
 		r.results.release(row)
-		return
+		return true
 	}
 	sender, known := r.senders[row.Channel]
 	if !known {
-		r.results.add(r.settle(row, "", &transporte.Error{Category: outbox.Credentials, Code: "transporte_no_configurado"}))
-		return
-	}
-	var attempt Attempt
-	if r.opts.Observer.SendStart != nil || r.opts.Observer.SendEnd != nil {
-		attempt = attemptOf(row)
+		r.results.add(s.settle("", &transporte.Error{Category: outbox.Credentials, Code: "transporte_no_configurado"}))
+		return true
 	}
 	// Not the relay's context: what has begun may finish within its timeout when the relay is asked to stop.
-	ctx := context.Background()
+	s.ctx = context.Background()
+	if r.opts.Observer.SendStart != nil || r.opts.Observer.SendEnd != nil {
+		s.attempt = attemptOf(row)
+	}
 	if r.opts.Observer.SendStart != nil {
-		ctx = r.opts.Observer.SendStart(ctx, attempt)
+		s.ctx = r.opts.Observer.SendStart(s.ctx, s.attempt)
 	}
-	begun := time.Now()
-	externalID, failed, abandoned := r.attempt(ctx, sender, row)
-	took := time.Since(begun)
-	result := r.settle(row, externalID, failed)
-	if r.opts.Observer.SendEnd != nil {
-		r.opts.Observer.SendEnd(ctx, SendEnd{Attempt: attempt, Took: took, Outcome: outcomeOf(result), Category: result.Category,
-			Code: result.Code, Uncertain: failed != nil && failed.Uncertain, Abandoned: abandoned})
+	s.begun = time.Now()
+	ctx, cancel := context.WithTimeout(s.ctx, s.policy.Timeout)
+	defer cancel()
+	overdue := time.AfterFunc(s.policy.Timeout+grace, func() { s.leave(goOn) })
+	a := r.call(ctx, sender, row)
+	if s.over.Swap(true) {
+		return false
 	}
-	r.results.add(result)
+	overdue.Stop()
+	s.end(a, false)
+	return true
+}
+
+// leave leaves a sender behind that ignores its context.
+func (s *sending) leave(goOn func()) {
+	if s.over.Swap(true) {
+		return
+	}
+	s.r.log.Error("sender ignores its context and was left behind", "id", attemptOf(s.row).ID, "channel", s.row.Channel)
+	s.end(answer{failed: &transporte.Error{Category: outbox.Network, Code: "timeout", Uncertain: true}}, true)
+	goOn()
+}
+
+// end reports what came of a send and has it recorded.
+func (s *sending) end(a answer, abandoned bool) {
+	result := s.settle(a.id, a.failed)
+	if s.r.opts.Observer.SendEnd != nil {
+		s.r.opts.Observer.SendEnd(s.ctx, SendEnd{Attempt: s.attempt, Took: time.Since(s.begun), Outcome: outcomeOf(result), Category: result.Category,
+			Code: result.Code, Uncertain: a.failed != nil && a.failed.Uncertain, Abandoned: abandoned})
+	}
+	s.r.results.add(result)
 }
 
 type answer struct {
@@ -61,30 +96,8 @@ type answer struct {
 	failed *transporte.Error // nil: sent
 }
 
-// attempt calls the sender in a goroutine of its own, so that one that ignores its context can be left behind.
-func (r *relay) attempt(ctx context.Context, sender transporte.Sender, row claim.Row) (externalID string, failed *transporte.Error, abandoned bool) {
-	ctx, cancel := context.WithTimeout(ctx, r.opts.policy(row.Channel).Timeout)
-	defer cancel()
-	answered := make(chan answer, 1)
-	go func() { answered <- r.call(ctx, sender, row) }()
-	select {
-	case a := <-answered:
-		return a.id, a.failed, false
-	case <-ctx.Done():
-	}
-	overdue := time.NewTimer(grace)
-	defer overdue.Stop()
-	select {
-	case a := <-answered:
-		return a.id, a.failed, false
-	case <-overdue.C:
-		r.log.Error("sender ignores its context and was left behind", "id", attemptOf(row).ID, "channel", row.Channel)
-		return "", &transporte.Error{Category: outbox.Network, Code: "timeout", Uncertain: true}, true
-	}
-}
-
 // call turns a panic into a failure, also one of the error's own methods. Its value is not logged: it may carry the message.
-func (r *relay) call(ctx context.Context, sender transporte.Sender, row claim.Row) (a answer) {
+func (r *relay) call(ctx context.Context, sender transporte.Sender, row *claim.Row) (a answer) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.log.Error("sender panicked", "id", attemptOf(row).ID, "channel", row.Channel, "panic", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
@@ -97,10 +110,11 @@ func (r *relay) call(ctx context.Context, sender transporte.Sender, row claim.Ro
 
 // failure reads a sender's error, nil when there is none.
 func failure(ctx context.Context, err error) *transporte.Error {
+	if err == nil {
+		return nil
+	}
 	var failed *transporte.Error
 	switch {
-	case err == nil:
-		return nil
 	case errors.As(err, &failed) && failed != nil:
 		return failed
 	case ctx.Err() != nil: // it says no more than that the context ended
@@ -109,7 +123,7 @@ func failure(ctx context.Context, err error) *transporte.Error {
 	return &transporte.Error{Code: "transporte_excepcion"}
 }
 
-func message(row claim.Row) transporte.Message {
+func message(row *claim.Row) transporte.Message {
 	m := transporte.Message{
 		ID: uuid.UUID(row.ID).String(), TenantID: row.TenantID, Channel: row.Channel, Destination: row.Destination,
 		Template: row.Template, Data: row.Data, IdempotencyKey: row.TenantID + ":" + row.Key,
@@ -138,17 +152,17 @@ func headers(raw json.RawMessage) map[string]string {
 	return h
 }
 
-func attemptOf(row claim.Row) Attempt {
+func attemptOf(row *claim.Row) Attempt {
 	return Attempt{ID: uuid.UUID(row.ID).String(), TenantID: row.TenantID, Channel: row.Channel, Template: row.Template,
 		IdempotencyKey: row.Key, Number: row.Attempts, Late: row.Late + time.Since(row.Batch.TakenAt), headers: string(row.Headers)}
 }
 
 // settle decides what a send's answer means for its row.
-func (r *relay) settle(row claim.Row, externalID string, failed *transporte.Error) claim.Result {
+func (s *sending) settle(externalID string, failed *transporte.Error) claim.Result {
+	row, policy := s.row, s.policy
 	if failed == nil {
 		return claim.Result{Row: row, State: outbox.Sent, ExternalID: externalID}
 	}
-	policy := r.opts.policy(row.Channel)
 	result := claim.Result{Row: row, MaxAttempts: max(policy.MaxAttempts, row.MaxAttempts), Category: outbox.ShortCode(cmp.Or(failed.Category, outbox.Network)), Code: outbox.ShortCode(failed.Code)}
 	switch {
 	case outbox.Classify(result.Category) == outbox.Permanent:

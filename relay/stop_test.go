@@ -15,7 +15,7 @@ func TestWhatWasClaimedIsGivenBackHoweverTheEndIsHeard(t *testing.T) {
 		r.results = newResults(r)
 		r.work = newWork(map[string]int{"": 1}, nil)
 		lane := r.work.lanes[""]
-		lane.queue = append(lane.queue, claim.Row{ID: [16]byte{1}})
+		lane.queue = append(lane.queue, &claim.Row{ID: [16]byte{1}})
 		ctx, cancel := context.WithCancel(t.Context())
 		wait := r.stopAtEnd(ctx)
 		heard := make(chan struct{})

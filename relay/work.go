@@ -6,19 +6,20 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/mafesoftware/outbox-relay/claim"
 )
 
 // work hands claimed rows to bounded goroutines, those of each channel apart, so that a channel whose sends hang keeps only
 // its own goroutines. They take the next row by themselves, so a full queue never waits for the loop.
 type work struct {
-	process func(claim.Row)
+	// process sends a row. When it leaves the send behind it calls goOn, for another goroutine to take this one's place, and
+	// gives false once the send comes back after all.
+	process func(row *claim.Row, goOn func()) bool
 	// roomy has one element when room may have grown. Not the bell: a wake-up must never be mistaken for this.
 	roomy chan struct{}
-	group errgroup.Group
-	names []string // of all lanes
+	// running counts places, not goroutines: one that hangs in a send has lost its own, and nobody waits for it.
+	running sync.WaitGroup
+	names   []string // of all lanes
 
 	mu sync.Mutex
 	// lanes has a lane for each channel with a sender, and under "" one for all others.
@@ -31,14 +32,14 @@ type work struct {
 type lane struct {
 	limit   int // goroutines
 	send    average
-	queue   []claim.Row
+	queue   []*claim.Row
 	running int
 	lowMark int
 	shut    bool // at the last look there was no room
 }
 
 // newWork makes a lane for each channel with so many goroutines. There must be one for "".
-func newWork(limits map[string]int, process func(claim.Row)) *work {
+func newWork(limits map[string]int, process func(*claim.Row, func()) bool) *work {
 	w := &work{process: process, roomy: make(chan struct{}, 1), lanes: map[string]*lane{}}
 	for channel, limit := range limits {
 		w.lanes[channel] = &lane{limit: limit}
@@ -55,7 +56,7 @@ func (w *work) lane(channel string) *lane {
 }
 
 // add queues rows. It does not block. After stop it gives them back: their claim was under way when the end came.
-func (w *work) add(rows []claim.Row) (refused []claim.Row) {
+func (w *work) add(rows []*claim.Row) (refused []*claim.Row) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.stopped {
@@ -66,33 +67,43 @@ func (w *work) add(rows []claim.Row) (refused []claim.Row) {
 		l.queue = append(l.queue, row)
 		if l.running < l.limit {
 			l.running++
-			w.group.Go(func() error { return w.run(l) })
+			w.running.Add(1)
+			go w.run(l)
 		}
 	}
 	return nil
 }
 
-func (w *work) run(l *lane) error {
+// run sends what the lane has queued. It sends by itself: a goroutine for each send would grow a stack for each.
+func (w *work) run(l *lane) {
+	var begun time.Time
+	goOn := func() {
+		l.send.add(time.Since(begun))
+		go w.run(l)
+	}
 	for {
 		row, ok := w.next(l)
 		if !ok {
-			return nil
+			w.running.Done()
+			return
 		}
-		begun := time.Now()
-		w.process(row)
+		begun = time.Now()
+		if !w.process(row, goOn) {
+			return
+		}
 		l.send.add(time.Since(begun))
 	}
 }
 
-// next takes a row; without one, the goroutine counts as ended.
-func (w *work) next(l *lane) (row claim.Row, ok bool) {
+// next takes a row; without one, the goroutine gives up its place.
+func (w *work) next(l *lane) (row *claim.Row, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(l.queue) == 0 {
 		l.running--
 	} else {
 		row, ok = l.queue[0], true
-		l.queue[0] = claim.Row{} // lets go of the payload
+		l.queue[0] = nil // lets go of the payload
 		l.queue = l.queue[1:]
 	}
 	if len(l.queue) <= l.lowMark && (!ok || len(l.queue) == l.lowMark) {
@@ -141,11 +152,11 @@ func (w *work) more() bool {
 }
 
 // withdraw takes back what nobody has begun and which satisfies a condition.
-func (w *work) withdraw(which func(claim.Row) bool) (rows []claim.Row) {
+func (w *work) withdraw(which func(*claim.Row) bool) (rows []*claim.Row) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, l := range w.lanes {
-		var kept []claim.Row
+		var kept []*claim.Row
 		for _, row := range l.queue {
 			if which(row) {
 				rows = append(rows, row)
@@ -159,7 +170,7 @@ func (w *work) withdraw(which func(claim.Row) bool) (rows []claim.Row) {
 }
 
 // stop takes back what nobody has begun. Nothing begins any more.
-func (w *work) stop() (rows []claim.Row) {
+func (w *work) stop() (rows []*claim.Row) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stopped = true
@@ -170,8 +181,8 @@ func (w *work) stop() (rows []claim.Row) {
 	return rows
 }
 
-// wait returns when every goroutine has ended. Nothing may be added meanwhile.
-func (w *work) wait() { _ = w.group.Wait() }
+// wait returns when nothing is being sent any more but what was left behind. Nothing may be added meanwhile.
+func (w *work) wait() { w.running.Wait() }
 
 func signal(c chan<- struct{}) {
 	select {

@@ -10,16 +10,17 @@ import (
 func TestNothingBeginsAfterTheEndOfWork(t *testing.T) {
 	t.Parallel()
 	begun, finish := make(chan int, 10), make(chan struct{})
-	w := newWork(map[string]int{"": 1}, func(row claim.Row) {
+	w := newWork(map[string]int{"": 1}, func(row *claim.Row, _ func()) bool {
 		begun <- row.Attempts
 		<-finish
+		return true
 	})
-	w.add([]claim.Row{{Attempts: 1}, {Attempts: 2}, {Attempts: 3}})
+	w.add([]*claim.Row{{Attempts: 1}, {Attempts: 2}, {Attempts: 3}})
 	<-begun
 	if rows := w.stop(); len(rows) != 2 || rows[0].Attempts != 2 || rows[1].Attempts != 3 {
 		t.Errorf("got back %v, want the rows 2 and 3 that were not begun", rows)
 	}
-	if rows := w.add([]claim.Row{{Attempts: 4}}); len(rows) != 1 || rows[0].Attempts != 4 {
+	if rows := w.add([]*claim.Row{{Attempts: 4}}); len(rows) != 1 || rows[0].Attempts != 4 {
 		t.Errorf("got back %v, want the row 4 that came too late", rows)
 	}
 	close(finish)
