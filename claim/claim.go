@@ -32,7 +32,7 @@ type Store struct {
 	table                 outbox.Table
 	optional              bool
 	take, record, release string
-	// takeOnly is take without the next due time, for which next asks.
+	// takeOnly is take without the next due time, for which next asks, after all that takeOnly looks for.
 	takeOnly, next string
 	takeUnpaused   string // take, but for what is paused
 }
@@ -49,7 +49,7 @@ func Open(ctx context.Context, pool *pgxpool.Pool, t outbox.Table) (*Store, outb
 	names := t.Names()
 	names["optional"] = ""
 	if in.Optional() {
-		names["optional"] = ", t.clave_orden, t.cabeceras::text as cabeceras"
+		names["optional"] = ", t.clave_orden, t.cabeceras"
 	}
 	s := &Store{
 		pool:     pool,
@@ -58,18 +58,22 @@ func Open(ctx context.Context, pool *pgxpool.Pool, t outbox.Table) (*Store, outb
 		record:   sql.Fill(recordResultsSQL, names),
 		release:  sql.Fill(releaseSQL, names),
 	}
-	claims := func(andUnpaused string) string {
-		maps.Copy(names, sql.Names{"after": "now()", "channels": "$4", "horizon": "$5", "and_if": " and (select count(*) from due) < $1::integer",
-			"and_unpaused": andUnpaused})
-		names["next"] = sql.Fill(nextDueSQL, names)
-		return sql.Fill(claimDueSQL, names)
+	fill := func(statement string, more sql.Names) string {
+		all := maps.Clone(names)
+		maps.Copy(all, more)
+		return sql.Fill(statement, all)
 	}
-	s.takeUnpaused = claims("\n    and " + names["unpaused"])
-	s.take = claims("")
-	names["next"] = "select null::timestamptz as due"
-	s.takeOnly = sql.Fill(claimDueSQL, names)
-	maps.Copy(names, sql.Names{"after": "now() - interval '5 seconds'", "channels": "$1", "horizon": "$2", "and_if": ""})
-	s.next = sql.Fill(nextDueSQL, names)
+	withNext := func(andUnpaused string) string {
+		next := fill(nextDueSQL, sql.Names{"after": "> now()", "channels": "$4", "horizon": "$5", "and_unpaused": andUnpaused,
+			"and_if": " and (select count(*) from due) < $1::integer"})
+		return fill(claimDueSQL, sql.Names{"and_unpaused": andUnpaused, "alone": "", "open": ", taken as (", "close": `)
+select now(), (select pg_current_snapshot()::text), next.due, taken.* from (` + next + `) as next left join taken on true`})
+	}
+	s.takeUnpaused = withNext("\n    and " + names["unpaused"])
+	s.take = withNext("")
+	s.takeOnly = fill(claimDueSQL, sql.Names{"and_unpaused": "", "alone": "now(), pg_current_snapshot()::text, null::timestamptz, ", "open": "", "close": ""})
+	next := fill(nextDueSQL, sql.Names{"after": ">= coalesce($3::timestamptz, '-infinity')", "channels": "$1", "horizon": "$2", "and_unpaused": "", "and_if": ""})
+	s.next = "select now(), pg_current_snapshot()::text, due from (" + next + ") as next"
 	return s, in, nil
 }
 

@@ -1,10 +1,10 @@
--- Takes up to $1 rows that need attention under one lease of $2, oldest due first, and tells when the next one is due.
+-- Takes up to $1 rows that need attention under one lease of $2, oldest due first.
 -- $1 limit: integer; $2 lease: interval; $3 lower bound of the due time, a hint: timestamptz or null;
--- $4 channels, null for all: text[]; $5 how far ahead to look for the next due row, null without limit: interval
--- "next" is next_due.sql, or null where that is asked for apart.
+-- $4 channels, null for all: text[]
 --
--- Gives at least one row, whose id is null when nothing was taken:
---   now (the server's clock), snapshot, next due time or null, then the columns of the taken row. In no order.
+-- Gives, in no order: now (the server's clock), snapshot, next due time or null, then the columns of the taken row.
+-- With next_due.sql around it ("open", "close"; $5 how far ahead to look, null without limit: interval) there is at least one
+-- row, whose id is null when nothing was taken. Alone, which is quicker, it gives nothing then, and no next due time.
 --
 -- Joined by ctid, which no index orders: from a plan made while the table was empty, and cached, the planner could otherwise
 -- go through the whole table for each claim. The rows are locked, so they stay in their place. One that was changed between
@@ -23,7 +23,7 @@ with due as materialized (
   order by {{due}}, id
   limit $1::integer
   for update skip locked
-), taken as (
+){{open}}
   update {{table}} t set
     estado          = case when t.intentos >= t.max_intentos then 'fallido' else 'procesando' end,
     intentos        = case when t.intentos >= t.max_intentos then t.intentos else t.intentos + 1 end,
@@ -34,8 +34,6 @@ with due as materialized (
     actualizado_en  = now()
   from due
   where t.ctid = due.place and t.tableoid = due.piece
-  returning t.id, t.{{tenant}}::text as tenant, t.canal, t.destino, t.plantilla, t.datos::text as datos, t.clave_idempotencia,
+  returning {{alone}}t.id, t.{{tenant}}::text as tenant, t.canal, t.destino, t.plantilla, t.datos, t.clave_idempotencia,
     t.estado, t.ultimo_error_codigo, t.intentos, t.max_intentos, t.bloqueado_hasta, t.programado_para, due.due{{optional}}
-)
-select now(), pg_current_snapshot()::text, next.due, taken.*
-from ({{next}}) as next left join taken on true
+{{close}}

@@ -1,6 +1,7 @@
 package claim
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
 	"strings"
@@ -46,13 +47,17 @@ func readText[T any](f *fields, i int) (v T) {
 	return v
 }
 
-// bytes copies a value that is a text in either format. It gives nil for null.
-func (f *fields) bytes(i int) []byte {
-	if f.values[i] == nil {
+// json copies a jsonb. It gives nil for null.
+func (f *fields) json(i int) []byte {
+	value := bytes.TrimPrefix(f.values[i], jsonbVersion)
+	if value == nil {
 		return nil
 	}
-	return append(make([]byte, 0, len(f.values[i])), f.values[i]...)
+	return append(make([]byte, 0, len(value)), value...)
 }
+
+// jsonbVersion comes first in binary. No text of JSON begins with it.
+var jsonbVersion = []byte{1}
 
 // texts copies some values into one piece of memory.
 func (f *fields) texts(at ...int) (texts [5]string) {

@@ -96,7 +96,7 @@ func (s *Store) questions(rows backlog) []explained {
 	return []explained{
 		{"take", s.take, "integer, interval, timestamptz, text[], interval", []any{20, "10 minutes", nil, nil, nil}, []string{due}},
 		{"take only", s.takeOnly, "integer, interval, timestamptz, text[]", []any{20, "10 minutes", nil, nil}, []string{due}},
-		{"next", s.next, "text[], interval", []any{nil, "5 seconds"}, []string{due}},
+		{"next", s.next, "text[], interval, timestamptz", []any{nil, "5 seconds", nil}, []string{due}},
 		{"take of channels", s.take, "integer, interval, timestamptz, text[], interval",
 			[]any{20, "10 minutes", "2026-03-01T00:00:00Z", "{correo,whatsapp}", "5 seconds"}, []string{due}},
 		{"take of what is not paused", s.takeUnpaused, "integer, interval, timestamptz, text[], interval",

@@ -40,6 +40,8 @@ func (s *Store) NewSession(ctx context.Context, conn *pgx.Conn, durable bool, li
 
 // Take is Store.Take. It calls begin as soon as the claim is committed, and gives the batch once the next due time is known:
 // both are asked for in one round trip, in a transaction each. When it fails after begin, it gives the batch with the error.
+// Of a claim that takes nothing, it is the second that tells the time and the snapshot, which is empty when something has
+// fallen due since.
 func (s *Session) Take(ctx context.Context, ask Ask, begin func(*Batch)) (*Batch, error) {
 	b := &Batch{Lease: ask.Lease, TakenAt: time.Now()}
 	p := s.Conn.PgConn().StartPipeline(ctx)
@@ -79,7 +81,7 @@ func (s *Session) ask(p *pgconn.Pipeline, ask Ask) (err error) {
 	limit := binary.BigEndian.AppendUint32(nil, uint32(ask.Limit))
 	p.SendQueryStatement(s.take, [][]byte{limit, interval(ask.Lease), from, channels}, inBinary, inBinary)
 	p.SendPipelineSync()
-	p.SendQueryStatement(s.next, [][]byte{channels, horizon}, inBinary, inBinary)
+	p.SendQueryStatement(s.next, [][]byte{channels, horizon, from}, inBinary, inBinary)
 	return p.Sync()
 }
 
@@ -103,9 +105,17 @@ func receive(p *pgconn.Pipeline, read func(*pgconn.ResultReader) error) error {
 func readNext(a answer, ask Ask, b *Batch) error {
 	for a.Next() {
 		f := a.fields()
-		b.Next = time.Time{}
-		if len(b.Rows)+len(b.Closed) < ask.Limit {
-			b.Next = f.time(0)
+		now, next := f.time(0), f.time(2)
+		switch n := len(b.Rows) + len(b.Closed); {
+		case n == 0:
+			b.Now, b.Next = now, next
+			if next.IsZero() || next.After(now) {
+				b.Snapshot = string(f.values[1])
+			}
+		case n < ask.Limit:
+			b.Next = next
+		default:
+			b.Next = time.Time{}
 		}
 	}
 	return a.Err()

@@ -16,7 +16,7 @@ func TestSessionThatFailsAfterItsClaimGivesTheRowsAndAsksForAnotherLook(t *testi
 	pool := pgtest.Pool(t)
 	store := migrated(t, pool)
 	addBacklog(t, pool, 100, "1 hour ago")
-	store.next = "select ('never' || ($1::text[])::text || ($2::interval)::text)::timestamptz" // cannot be read as a time
+	store.next = "select ('never' || ($1::text[])::text || ($2::interval)::text || ($3::timestamptz)::text)::timestamptz" // cannot be read as a time
 	conn, err := pgx.ConnectConfig(t.Context(), pool.Config().ConnConfig)
 	if err != nil {
 		t.Fatal(err)
@@ -27,7 +27,7 @@ func TestSessionThatFailsAfterItsClaimGivesTheRowsAndAsksForAnotherLook(t *testi
 		t.Fatal(err)
 	}
 	begun := 0
-	b, err := session.Take(t.Context(), Ask{Limit: 10, Lease: time.Minute, Channels: []string{"correo"}, Horizon: time.Second}, func(*Batch) { begun++ })
+	b, err := session.Take(t.Context(), Ask{Limit: 10, Lease: time.Minute, Channels: []string{"correo"}, Horizon: time.Second, DueFrom: time.Now().Add(-2 * time.Hour)}, func(*Batch) { begun++ })
 	if state := outbox.SQLState(err); state != "22007" {
 		t.Fatalf("got %v, want the second question to fail (22007)", err)
 	}

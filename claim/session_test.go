@@ -42,6 +42,37 @@ func TestSessionClosesRowsWhoseAttemptsAreUsedUp(t *testing.T) {
 	f.wantRow(t, row, "estado = 'fallido'")
 }
 
+// Who has seen everything in a snapshot need not look for what is announced of it.
+func TestSessionThatTakesNothingTellsWhatItSawUnlessSomethingIsDue(t *testing.T) {
+	t.Parallel()
+	f := open(t)
+	f.session = f.open(t, false)
+	b := f.take(t, 10)
+	if b.Now.IsZero() || b.Snapshot == "" || !b.Next.IsZero() {
+		t.Errorf("empty table: got %v, %q, next %v, want the time, a snapshot and no next", b.Now, b.Snapshot, b.Next)
+	}
+	row := f.add(t, fields{"programado_para": "now() - interval '1 hour'"})
+	tx, err := f.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	if _, err := tx.Exec(t.Context(), "select from outbox for update"); err != nil {
+		t.Fatal(err)
+	}
+	b = f.take(t, 10)
+	if len(b.Rows) != 0 || b.Snapshot != "" || b.Next.IsZero() || b.Next.After(b.Now) {
+		t.Errorf("a row that is due and held: got %d rows, %q, next %v, want none, no snapshot and its due time", len(b.Rows), b.Snapshot, b.Next)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b = f.take(t, 10)
+	if len(b.Rows) != 1 || id(b.Rows[0]) != row || b.Snapshot == "" || !b.Now.Before(b.Rows[0].Lease) {
+		t.Errorf("got %v, %q, %v, want the row, a snapshot and the time", ids(b.Rows), b.Snapshot, b.Now)
+	}
+}
+
 // A claim whose answer nobody waits for would keep its rows until their lease ends.
 func TestServerEndsTheClaimOfASessionThatTakesTooLong(t *testing.T) {
 	t.Parallel()

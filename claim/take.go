@@ -66,10 +66,10 @@ type Batch struct {
 	// TakenAt is this process's time just before the question went out. Use it for durations only.
 	TakenAt time.Time
 	// Now is the server's time of the claim, Next the earliest due time after it. Next is zero when nothing waits
-	// within the horizon, or when as many rows were taken as asked for. On a Session it may be a little before Now, that of a
-	// row which fell due just after the claim or which somebody else has locked, or the end of this claim's own lease.
+	// within the horizon, or when as many rows were taken as asked for. On a Session it may be before Now, that of a row which
+	// fell due just after the claim or which somebody else has locked, or the end of this claim's own lease.
 	Now, Next time.Time
-	// Snapshot tells which transactions the claim saw, as pg_current_snapshot writes it.
+	// Snapshot tells which transactions the claim saw, as pg_current_snapshot writes it. Empty when that is not known.
 	Snapshot string
 	// Due is the due time of the last of Rows, zero without one.
 	Due   time.Time
@@ -177,10 +177,10 @@ func (s *Store) read(rows rows, b *Batch) error {
 func (s *Store) row(f *fields, b *Batch) *Row {
 	text := f.texts(colTenant, colChannel, colDestination, colTemplate, colKey)
 	r := &Row{ID: f.id(colID), TenantID: text[0], Channel: text[1], Destination: text[2], Template: text[3], Key: text[4],
-		Data: f.bytes(colData), Attempts: f.integer(colAttempts), MaxAttempts: f.integer(colMaxAttempts), Lease: f.time(colLease),
+		Data: f.json(colData), Attempts: f.integer(colAttempts), MaxAttempts: f.integer(colMaxAttempts), Lease: f.time(colLease),
 		Scheduled: f.time(colScheduled), Batch: b, due: f.time(colDue)}
 	if s.optional {
-		r.OrderingKey, r.Headers = string(f.values[colOrderingKey]), f.bytes(colHeaders)
+		r.OrderingKey, r.Headers = string(f.values[colOrderingKey]), f.json(colHeaders)
 	}
 	if !r.due.IsZero() {
 		r.Late = max(0, b.Now.Sub(r.due))

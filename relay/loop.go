@@ -240,7 +240,7 @@ func (l *loop) took(ctx context.Context, ask claim.Ask, b *claim.Batch) {
 		l.next = l.dueTime(now, b)
 	}
 	l.r.bell.SetNext(known)
-	leftNothing := !l.bounded && !l.partial && !ask.Unpaused
+	leftNothing := !l.bounded && !l.partial && !ask.Unpaused && b.Snapshot != ""
 	if leftNothing {
 		l.r.bell.Saw(b.Snapshot)
 	}
