@@ -146,15 +146,20 @@ func eachWay(t *testing.T, test func(*testing.T, fixture)) {
 	})
 }
 
-// open gives a session. It is closed with the test.
+// open gives a session whose statements have the longest limit. It is closed with the test.
 func (f fixture) open(t *testing.T, durable bool) *claim.Session {
+	t.Helper()
+	return f.openLimited(t, durable, 5*time.Second)
+}
+
+func (f fixture) openLimited(t *testing.T, durable bool, limit time.Duration) *claim.Session {
 	t.Helper()
 	conn, err := pgx.ConnectConfig(t.Context(), f.pool.Config().ConnConfig)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close(context.Background()) })
-	session, err := f.NewSession(t.Context(), conn, durable, time.Second)
+	session, err := f.NewSession(t.Context(), conn, durable, limit)
 	if err != nil {
 		t.Fatal(err)
 	}

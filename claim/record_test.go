@@ -150,7 +150,7 @@ func TestRecordAndReleaseDoNotWaitLongForARowThatAnotherTransactionHolds(t *test
 	if _, err := tx.Exec(t.Context(), "select from outbox where id = $1 for update", rows[0].ID); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	_, record := f.Record(ctx, []claim.Result{{Row: rows[1], State: outbox.Sent}, {Row: rows[0], State: outbox.Sent}})
 	_, release := f.Release(ctx, []*claim.Row{rows[1], rows[0]})

@@ -22,7 +22,7 @@ func TestSessionThatFailsAfterItsClaimGivesTheRowsAndAsksForAnotherLook(t *testi
 		t.Fatal(err)
 	}
 	defer conn.Close(t.Context())
-	session, err := store.NewSession(t.Context(), conn, false, time.Second)
+	session, err := store.NewSession(t.Context(), conn, false, 5*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -78,7 +78,7 @@ func TestServerEndsTheClaimOfASessionThatTakesTooLong(t *testing.T) {
 	t.Parallel()
 	f := open(t)
 	row := f.add(t, nil)
-	session := f.open(t, false) // a second
+	session := f.openLimited(t, false, time.Second)
 	tx, err := f.pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -97,6 +97,9 @@ func TestServerEndsTheClaimOfASessionThatTakesTooLong(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.wantRow(t, row, "estado = 'pendiente' and intentos = 0")
+	if _, err := session.Conn.Exec(t.Context(), "set statement_timeout = '5s'"); err != nil {
+		t.Fatal(err)
+	}
 	f.session = session
 	if got := f.takeOne(t); id(got) != row {
 		t.Errorf("got %s, want %s: the session is usable", id(got), row)

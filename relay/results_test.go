@@ -3,6 +3,7 @@ package relay_test
 import (
 	"context"
 	"reflect"
+	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -124,20 +125,27 @@ func TestARowThatCannotBeGivenBackDoesNotHoldUpTheOthers(t *testing.T) {
 func TestRunOnceWritesItsResultsAlthoughItsSessionsWereCut(t *testing.T) {
 	t.Parallel()
 	d := open(t)
-	d.addMany(t, 3)
+	const n = 3
+	d.addMany(t, n)
 	person, err := pgx.ConnectConfig(t.Context(), d.Config().ConnConfig)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer person.Close(context.Background())
-	summary := d.runOnce(t, func(ctx context.Context, _ transporte.Message) (string, error) {
-		_, err := person.Exec(ctx, "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()")
+	var sending atomic.Int32
+	cut := make(chan struct{})
+	summary := d.runOnce(t, func(ctx context.Context, _ transporte.Message) (_ string, err error) {
+		if sending.Add(1) == n { // no result is being written: the others wait for this
+			_, err = person.Exec(ctx, "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()")
+			close(cut)
+		}
+		<-cut
 		return "", err
-	}, relay.Options{Concurrency: 1})
-	if summary.Sent != 3 {
-		t.Errorf("got %+v, want 3 sent", summary)
+	}, relay.Options{Concurrency: n})
+	if summary.Sent != n {
+		t.Errorf("got %+v, want %d sent", summary, n)
 	}
-	d.wantCount(t, "estado = 'enviado'", 3)
+	d.wantCount(t, "estado = 'enviado'", n)
 }
 
 func TestRunOnceCountsAWriteThatTheDatabaseRefuses(t *testing.T) {

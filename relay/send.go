@@ -61,7 +61,8 @@ func (r *relay) process(row *claim.Row, goOn func()) bool {
 	s.begun = time.Now()
 	ctx, cancel := context.WithTimeout(s.ctx, s.policy.Timeout)
 	defer cancel()
-	overdue := time.AfterFunc(s.policy.Timeout+grace, func() { s.leave(goOn) })
+	// The grace begins once the time is over: in a process that stood still, both would be over at the same moment.
+	overdue := time.AfterFunc(s.policy.Timeout, func() { time.AfterFunc(grace, func() { s.leave(goOn) }) })
 	a := r.call(ctx, sender, row)
 	if s.over.Swap(true) {
 		return false

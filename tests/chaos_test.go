@@ -18,11 +18,11 @@ import (
 	"github.com/mafesoftware/outbox-relay/transporte"
 )
 
-// Four relays and one in a process of its own share 5,000 messages, of which a tenth fail at each attempt. One relay is
-// stopped and started all the time, and the process is killed.
+// Four relays and one in a process of its own share thousands of messages, of which a tenth fail at each attempt. One relay
+// is stopped and started all the time, and the process is killed.
 func TestNothingIsLostAndOnlyWhatAKilledRelayHeldIsRepeated(t *testing.T) {
 	t.Parallel()
-	const batches, size = 50, 100
+	const batches, size, share = 50, 100, 100
 	b := newBox(t)
 	accepted := newReceiver()
 	flaky := transporte.Func(func(ctx context.Context, m transporte.Message) (string, error) {
@@ -42,20 +42,26 @@ func TestNothingIsLostAndOnlyWhatAKilledRelayHeldIsRepeated(t *testing.T) {
 	}
 	restarts := b.restartOften(t, flaky, opts)
 
-	for n := range batches {
+	left := func() int { return b.count(t, "select count(*) from OUTBOX where estado <> 'enviado'") }
+	for range batches / 2 {
 		b.exec(t, insertPatient, size)
-		if n == batches/2 {
-			killed.awaitPrinted(t, 100)
-			if err := cmd.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
+	}
+	for n := 0; len(killed.ids()) < share; n++ { // the others may have been quicker
+		if n == batches {
+			t.Fatalf("the process sent %d messages, want a share of %d", len(killed.ids()), share)
 		}
+		b.exec(t, insertPatient, size)
+		waitfor.True(t, "all to be sent, or enough by the process", func() bool { return len(killed.ids()) >= share || left() == 0 })
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for range batches / 2 {
+		b.exec(t, insertPatient, size)
 	}
 	<-killed.read
 	held := b.list(t, "select id::text from OUTBOX where estado = 'procesando'")
-	waitfor.True(t, "everything to be sent", func() bool {
-		return b.count(t, "select count(*) from OUTBOX where estado = 'enviado'") == batches*size
-	})
+	waitfor.True(t, "everything to be sent", func() bool { return left() == 0 })
 	t.Logf("restarted %d times", restarts())
 
 	printed := killed.ids()
@@ -142,9 +148,7 @@ func TestCommandEndsOnSIGTERMAndLeavesNothingHalfDone(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("got %v, want exit code 0", err)
 	}
-	if took := time.Since(asked); took > 5*time.Second {
-		t.Errorf("got the end %v after the signal, want 5s at most", took)
-	}
+	quick(t, "the end after the signal", time.Since(asked))
 	printed, sent := p.ids(), b.list(t, "select id::text from OUTBOX where estado = 'enviado'")
 	slices.Sort(printed)
 	slices.Sort(sent)

@@ -25,8 +25,8 @@ import (
 // childDSN makes this test binary a relay on the default table of a database. It prints what it sends and never ends.
 const childDSN = "OUTBOX_TEST_RELAY"
 
-// childLease is short, so that what a killed child held comes back soon.
-const childLease = 5 * time.Second
+// childLease is short, so that what a killed child held comes back soon, and longer than a machine stands still.
+const childLease = 15 * time.Second
 
 func child(dsn string) {
 	pool, err := pgxpool.New(context.Background(), dsn)

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/mafesoftware/outbox-relay/internal/localpg/pgtest"
+	"github.com/mafesoftware/outbox-relay/internal/waitfor"
 	"github.com/mafesoftware/outbox-relay/migrate"
 	"github.com/mafesoftware/outbox-relay/outbox"
 	"github.com/mafesoftware/outbox-relay/relay"
@@ -24,8 +25,9 @@ import (
 const (
 	// onlyWakeUps is a fallback poll that no test lives to see.
 	onlyWakeUps = 10 * time.Minute
-	// atOnce is far below every poll and far above what a loaded machine needs for a wake-up, a claim and a send.
-	atOnce = 3 * time.Second
+	// atOnce is far below that poll, and far above what a wake-up, a claim and a send take on a machine that stands still for
+	// seconds now and then.
+	atOnce = 10 * time.Second
 	// patience is how long a test waits for what must come.
 	patience = 30 * time.Second
 )
@@ -118,15 +120,11 @@ type running struct {
 	stop func() // ends it and waits; may be called again
 }
 
-// run starts a relay on pool, whose observer and log it takes over, and ends it with the test.
+// run starts a relay on pool, whose observer it joins and whose log it takes over, and ends it with the test.
 func (b *box) run(t *testing.T, pool *pgxpool.Pool, sender transporte.Sender, opts relay.Options) *running {
 	t.Helper()
 	r := &running{journal: newJournal(), log: &logText{}}
-	hook := opts.Observer.Wake
-	opts.Observer = r.journal.observer()
-	if hook != nil {
-		opts.Observer.Wake = hook
-	}
+	opts.Observer = relay.Join(r.journal.observer(), opts.Observer)
 	opts.Log = slog.New(slog.NewTextHandler(r.log, nil))
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -269,11 +267,23 @@ func quick(t *testing.T, what string, took time.Duration) {
 	}
 }
 
-// listenerPID is the server process of the relay's listener, 0 when there is none.
+// listenerPID is the server process of the relay's latest listener, 0 when there is none.
 func (b *box) listenerPID(t *testing.T) int {
 	t.Helper()
-	return b.count(t, `select coalesce(max(pid), 0) from pg_stat_activity
-		where datname = current_database() and application_name = 'outbox relay: listen'`)
+	return b.count(t, `select coalesce((select pid from pg_stat_activity
+		where datname = current_database() and application_name = 'outbox relay: listen' order by backend_start desc limit 1), 0)`)
+}
+
+// openAll has a pool open every connection that it may have, so that it dials no more.
+func openAll(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
+	for range pool.Config().MaxConns {
+		conn, err := pool.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Release()
+	}
 }
 
 // dialling is a pool of which a test can hold up a new connection.
@@ -302,6 +312,7 @@ func newDialling(t *testing.T, b *box) *dialling {
 // holdListener ends the listener's session, and holds up the next one until proceed is closed.
 func (d *dialling) holdListener(t *testing.T, b *box) (proceed chan struct{}) {
 	t.Helper()
+	openAll(t, d.pool) // or one of its own could be held
 	d.holding.Store(true)
 	b.killListener(t)
 	proceed = receive(t, "the listener to dial again", d.dialled)
@@ -312,9 +323,9 @@ func (d *dialling) holdListener(t *testing.T, b *box) (proceed chan struct{}) {
 // killListener ends the listener's session and gives its process.
 func (b *box) killListener(t *testing.T) (pid int) {
 	t.Helper()
-	pid = b.listenerPID(t)
-	if b.count(t, "select pg_terminate_backend($1)::integer", pid) != 1 {
-		t.Fatalf("there is no listener to kill (pid %d)", pid)
-	}
+	waitfor.True(t, "a listener to be killed", func() bool {
+		pid = b.listenerPID(t)
+		return pid != 0 && b.count(t, "select pg_terminate_backend($1)::integer", pid) == 1
+	})
 	return pid
 }

@@ -134,9 +134,3 @@ func (j *journal) delivery(t *testing.T, id string) (cause notify.Cause, at time
 	}
 	return "", at
 }
-
-// awaitWoken waits until the relay was woken for this reason, from a position on.
-func (j *journal) awaitWoken(t *testing.T, from int, cause notify.Cause) {
-	t.Helper()
-	await(t, j, from, "a wake-up by "+string(cause), func(w woken) bool { return notify.Cause(w) == cause })
-}

@@ -54,7 +54,7 @@ func (b *box) holders(t *testing.T, l outbox.Lock, mode string) int {
 // silent begins a transaction with a message that the trigger does not announce, since the relay watches.
 func (b *box) silent(t *testing.T) (tx pgx.Tx, id string) {
 	t.Helper()
-	for {
+	for begun := time.Now(); time.Since(begun) < patience; {
 		tx, err := b.pool.Begin(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -74,6 +74,8 @@ func (b *box) silent(t *testing.T) (tx pgx.Tx, id string) {
 		}
 		_ = tx.Rollback(t.Context()) // the relay was between two watches
 	}
+	t.Fatalf("waited %v for the relay to watch", patience)
+	return nil, ""
 }
 
 // crossing waits until the relay waits for the writers that were silent.
@@ -140,9 +142,9 @@ func TestSilentTransactionThatIsPreparedIsSentWhenItCommits(t *testing.T) {
 func TestFullRelayThatWatchesCallsForHelp(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
-	hung := newGate(0)
-	full := b.run(t, b.pool, hung, relay.Options{Concurrency: 2, PollInterval: onlyWakeUps, ProbeInterval: 100 * time.Millisecond})
-	full.awaitListening(t, 1)
+	hung := newGate(1) // so that it knows how long a write takes here, and what is many for this machine
+	b.sleeping(t, b.pool, hung, relay.Options{Concurrency: 2, ProbeInterval: 100 * time.Millisecond})
+	receive(t, "the first message", hung.arrived)
 	other := b.run(t, b.pool, newReceiver(), relay.Options{Concurrency: 20, PollInterval: onlyWakeUps, NoWatch: true})
 	other.awaitListening(t, 1)
 	stop := b.flood(t)
@@ -162,9 +164,9 @@ func TestFullRelayThatWatchesCallsForHelp(t *testing.T) {
 func TestRelayThatStopsSaysWhatItSilencedBeforeItsSendsEnd(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
-	hung := newGate(0)
-	stops := b.run(t, b.pool, hung, relay.Options{Concurrency: 2, PollInterval: onlyWakeUps})
-	stops.awaitListening(t, 1)
+	hung := newGate(1) // so that it knows how long a write takes here, and what is many for this machine
+	stops := b.sleeping(t, b.pool, hung, relay.Options{Concurrency: 2})
+	receive(t, "the first message", hung.arrived)
 	stop := b.flood(t)
 	receive(t, "a send that hangs", hung.arrived)
 	stop()

@@ -148,14 +148,7 @@ func TestEveryKindOfInsertWakesASleepingRelay(t *testing.T) {
 			return []string{b.enqueue(t, m)}
 		}},
 	} {
-		from := r.len()
-		sent := test.commit(ids(3))
-		committed := time.Now()
-		r.awaitWoken(t, from, notify.Notified)
-		for _, id := range sent {
-			_, at := r.delivery(t, id)
-			quick(t, test.name, at.Sub(committed))
-		}
+		b.wakes(t, r, test.name, func() []string { return test.commit(ids(3)) })
 	}
 }
 
@@ -308,12 +301,7 @@ func TestHostileNamesWakeTheirRelay(t *testing.T) {
 			t.Parallel()
 			b := newBoxIn(t, pgtest.Database(t), table)
 			r := b.sleeping(t, b.pool, newReceiver(), relay.Options{})
-			from := r.len()
-			id := b.enqueue(t, message())
-			committed := time.Now()
-			r.awaitWoken(t, from, notify.Notified)
-			_, at := r.delivery(t, id)
-			quick(t, "a message", at.Sub(committed))
+			b.awaitNotified(t, r)
 		})
 	}
 }

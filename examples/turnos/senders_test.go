@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mafesoftware/outbox-relay/internal/httpsend/sendertest"
 	"github.com/mafesoftware/outbox-relay/transporte"
 )
 
@@ -102,9 +103,7 @@ func TestConnectionLostAfterTheRequestLeavesTheOutcomeUncertain(t *testing.T) {
 
 func TestProviderThatCannotBeReachedHasReceivedNothing(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(nil)
-	server.Close()
-	senders, err := newSenders(server.URL)
+	senders, err := newSenders("http://" + sendertest.Refusing(t))
 	if err != nil {
 		t.Fatal(err)
 	}
