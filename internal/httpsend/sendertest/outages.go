@@ -66,7 +66,7 @@ func Outages(t *testing.T, send Send) {
 	}
 	t.Run("nothing listens", func(t *testing.T) {
 		t.Parallel()
-		_, err := send(t.Context(), newClient(t), "http://"+unused(t))
+		_, err := send(t.Context(), newClient(t), "http://"+Unused(t))
 		Want(t, err, transporte.Error{Category: outbox.Network, Code: "conexion"})
 	})
 	t.Run("dial without an answer", func(t *testing.T) {
@@ -108,7 +108,7 @@ func cancellations(t *testing.T, send Send) {
 		t.Parallel()
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, err := send(ctx, newClient(t), "http://"+unused(t))
+		_, err := send(ctx, newClient(t), "http://"+Unused(t))
 		Want(t, err, transporte.Error{Category: outbox.Network, Code: "cancelado"})
 	})
 	t.Run("cancelled while it waits, with a cause", func(t *testing.T) {
@@ -127,14 +127,21 @@ func newClient(t *testing.T) *http.Client {
 	return client
 }
 
-// unused is an address where nothing listens.
-func unused(t *testing.T) string {
+// Unused is an address where nothing listens, and nothing else can before the test ends: the near end of a connection has
+// the port. That of a listener that was closed goes to whoever asks next.
+func Unused(t *testing.T) string {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Cleanup(func() { l.Close() })
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c.LocalAddr().String()
 }
 
 // converse listens and has a conversation on each connection. All of them end with the test.
