@@ -16,7 +16,10 @@ import (
 type Template struct {
 	To         string   // 8 to 15 digits, country code first, perhaps after a "+"
 	Name       string   // of the template
-	Parameters []string // {{1}}, {{2}}, ... of its body
+	Parameters []string // of its body: {{1}}, {{2}}, ... or, with Names, {{nombre}}, {{hora}}, ...
+	// Names are those of Parameters, in the same order, if the template was made with names. None means that Parameters are
+	// by position.
+	Names []string
 	// Language is the one that this message wants the template in: "es", "es_AR". Empty means the tenant's.
 	Language string
 	// RowID is the row's UUID: the same on every attempt. Providers that know no idempotency key echo it in their status
@@ -34,6 +37,9 @@ type WhatsAppOptions struct {
 	// message, and nobody sees the text of either. Nil means: the elements of m.Data if it is a JSON array of strings and
 	// numbers, none if it is not an array, an error if the array holds anything else.
 	Parameters func(m Message) ([]string, error)
+	// Names gives the names of these parameters, in the same order, for a template that has names, and none for one that
+	// has positions. Its error or panic discards the message, as that of Parameters does. Nil means always positions.
+	Names func(m Message) ([]string, error)
 	// Language gives the language that a message wants its template in, such as es_AR, empty for the tenant's. Its error or
 	// panic discards the message, as that of Parameters does. Nil means always the tenant's.
 	Language func(m Message) (string, error)
@@ -44,6 +50,13 @@ func (o WhatsAppOptions) parameters() func(Message) ([]string, error) {
 		return dataParameters
 	}
 	return o.Parameters
+}
+
+func (o WhatsAppOptions) names() func(Message) ([]string, error) {
+	if o.Names == nil {
+		return func(Message) ([]string, error) { return nil, nil }
+	}
+	return o.Names
 }
 
 func (o WhatsAppOptions) language() func(Message) (string, error) {
@@ -58,6 +71,7 @@ func (o WhatsAppOptions) language() func(Message) (string, error) {
 type WhatsApp[C any] struct {
 	credentials func(context.Context, string) (C, bool, error)
 	parameters  func(Message) ([]string, error)
+	names       func(Message) ([]string, error)
 	language    func(Message) (string, error)
 	send        func(context.Context, C, Template) (string, error)
 }
@@ -82,14 +96,14 @@ func NewWhatsApp[C any](
 	case send == nil:
 		return nil, fmt.Errorf("%w: NewWhatsApp: send must not be nil", outbox.ErrInvalidOptions)
 	}
-	return &WhatsApp[C]{credentials, opts.parameters(), opts.language(), send}, nil
+	return &WhatsApp[C]{credentials, opts.parameters(), opts.names(), opts.language(), send}, nil
 }
 
 // Send sends the template m.Template to the number in m.Destination.
 //
 // These failures are permanent and come before any look-up: category numero with code destino_vacio or destino_invalido
 // (not 8 to 15 digits, with or without a "+" before them); category plantilla with code plantilla_vacia (no name), render
-// (the parameters or the language could not be made), parametro_vacio, or parametro_invalido (a line break, a tab, or more than four
+// (the parameters, their names or the language could not be made), parametro_vacio, or parametro_invalido (a line break, a tab, or more than four
 // spaces in a row, which WhatsApp refuses). Then come category credenciales, code sin_credenciales, permanent; and
 // category red, code credenciales_excepcion, transient, if the look-up fails. Whatever the provider's function returns is
 // returned as it is.
@@ -127,12 +141,16 @@ func (w *WhatsApp[C]) template(m Message) (Template, error) {
 			return Template{}, err
 		}
 	}
+	names, err := render(w.names, m)
+	if err != nil {
+		return Template{}, err
+	}
 	language, err := render(w.language, m)
 	if err != nil {
 		return Template{}, err
 	}
 	return Template{
-		To: m.Destination, Name: m.Template, Parameters: parameters, Language: language,
+		To: m.Destination, Name: m.Template, Parameters: parameters, Names: names, Language: language,
 		RowID: m.ID, IdempotencyKey: m.IdempotencyKey, Attempt: m.Attempt,
 	}, nil
 }

@@ -119,6 +119,24 @@ func TestWhatsAppHandsOnTheLanguageAndTheAttempt(t *testing.T) {
 	}
 }
 
+func TestWhatsAppHandsOnTheNamesOfTheParameters(t *testing.T) {
+	var p phone
+	opts := transporte.WhatsAppOptions{Names: func(m transporte.Message) ([]string, error) { return []string{m.Template}, nil }}
+	if _, err := p.sender(t, opts).Send(t.Context(), appointment(`["Ana"]`)); err != nil || !slices.Equal(p.got[0].Names, []string{"turno"}) {
+		t.Errorf("got %+v, %v, want the option's names", p.got, err)
+	}
+	for name, names := range map[string]func(transporte.Message) ([]string, error){
+		"error": func(transporte.Message) ([]string, error) { return nil, errors.New("none for Ana") },
+		"panic": func(transporte.Message) ([]string, error) { panic("Ana") },
+	} {
+		_, err := p.sender(t, transporte.WhatsAppOptions{Names: names}).Send(t.Context(), appointment(`["Ana"]`))
+		checkFailure(t, err, "plantilla", "render", "Ana")
+		if len(p.got) != 1 {
+			t.Errorf("%s: got %d sent, want 1", name, len(p.got))
+		}
+	}
+}
+
 func TestWhatsAppTakesParametersFromTheOption(t *testing.T) {
 	var p phone
 	opts := transporte.WhatsAppOptions{Parameters: func(m transporte.Message) ([]string, error) {

@@ -73,7 +73,7 @@ func whatsappSender[C any](
 		if err != nil {
 			return nil, err
 		}
-		opts.Parameters = templates.Parameters
+		opts = templates.WhatsApp()
 	}
 	return transporte.NewWhatsApp(credentials, send, opts)
 }

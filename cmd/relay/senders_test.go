@@ -155,16 +155,56 @@ func (provider) address(t *testing.T, s *served) string {
 	return strings.TrimSuffix(own, "/own")
 }
 
-func TestResendSendsWithItsOptions(t *testing.T) {
-	t.Parallel()
-	folder := t.TempDir()
-	for name, text := range map[string]string{"hola.asunto.txt": "Hola", "hola.txt": "Hola {{.nombre}}"} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+// folder is one with these files.
+func folder(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
+	return dir
+}
+
+func TestAWhatsAppTemplateFileGivesParametersTheirNamesAndTheLanguage(t *testing.T) {
+	t.Parallel()
+	templates := folder(t, map[string]string{
+		"orden.whatsapp.txt": "turno.hora\nnombre\n",
+		"turno.whatsapp.txt": "@idioma idioma\nhora = turno.hora\nnombre = nombre\n",
+	})
+	s, p := serving(t, `outboxes:
+  - channels:
+      kapso: {sender: kapso, base_url: $API, api_key: a, phone_number_id: 100, templates: `+templates+`}
+      meta: {sender: meta, base_url: $API, token: a, phone_number_id: 100, templates: `+templates+`}
+`)
+	for template, want := range map[string]string{
+		"orden": `"template":{"name":"orden","language":{"code":"es_AR"},"components":[{"type":"body","parameters":[` +
+			`{"type":"text","text":"10:00"},{"type":"text","text":"Ana"}]}]}`,
+		"turno": `"template":{"name":"turno","language":{"code":"pt_BR"},"components":[{"type":"body","parameters":[` +
+			`{"type":"text","parameter_name":"hora","text":"10:00"},{"type":"text","parameter_name":"nombre","text":"Ana"}]}]}`,
+	} {
+		for _, channel := range []string{"kapso", "meta"} {
+			m := transporte.Message{
+				ID: "0d7a3c52-b1f0-4e7f-8a90-112233445566", TenantID: "t", Channel: channel, Destination: "5491145678901",
+				Template: template, Data: []byte(`{"nombre": "Ana", "turno": {"hora": "10:00"}, "idioma": "pt_BR"}`),
+			}
+			got, err := s.send(t.Context(), p, m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(got, want) {
+				t.Errorf("%s by %s: got %s, want %s in it", template, channel, got, want)
+			}
+		}
+	}
+}
+
+func TestResendSendsWithItsOptions(t *testing.T) {
+	t.Parallel()
+	templates := folder(t, map[string]string{"hola.asunto.txt": "Hola", "hola.txt": "Hola {{.nombre}}"})
 	s, p := serving(t, `outboxes: [{channels: {correo: {sender: resend, base_url: "$API", api_key: re_1, reply_to: club@club.example,
-  from: Club <avisos@club.example>, templates: `+folder+`}}}]`)
+  from: Club <avisos@club.example>, templates: `+templates+`}}}]`)
 	m := transporte.Message{ID: "0d7a3c52-b1f0-4e7f-8a90-112233445566", Channel: "correo", Destination: "ana@example.com", Template: "hola", Data: []byte(`{"nombre": "Ana"}`)}
 	got, err := s.send(t.Context(), p, m)
 	if err != nil {

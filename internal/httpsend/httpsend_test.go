@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/mafesoftware/outbox-relay/internal/httpsend"
 	"github.com/mafesoftware/outbox-relay/internal/httpsend/sendertest"
+	"github.com/mafesoftware/outbox-relay/internal/waitfor"
 	"github.com/mafesoftware/outbox-relay/outbox"
 	"github.com/mafesoftware/outbox-relay/transporte"
 )
@@ -98,7 +100,7 @@ func TestPostWithoutADeadlineGetsAMinute(t *testing.T) {
 
 func TestPostReadsAtMost64KiB(t *testing.T) {
 	t.Parallel()
-	for size, connections := range map[int]int64{64 << 10: 1, 100 << 10: 1, 10 << 20: 2} { // as much again is drained
+	for size, drained := range map[int]bool{64 << 10: true, 100 << 10: true, 10 << 20: false} { // as much again is drained
 		var dialled atomic.Int64
 		s := sendertest.Server(t, func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, strings.Repeat("a", size))
@@ -110,14 +112,15 @@ func TestPostReadsAtMost64KiB(t *testing.T) {
 			return dial(ctx, network, address)
 		}
 		client := httpsend.Client(&http.Client{Transport: transport})
-		for range 2 {
+		const posts = 5
+		for range posts {
 			answer, err := httpsend.Post(t.Context(), client, s.URL, nil, nil)
 			if err != nil || len(answer.Body) != 64<<10 {
 				t.Errorf("size %d: got %d bytes, %v, want 64 KiB", size, len(answer.Body), err)
 			}
 		}
-		if dialled.Load() != connections {
-			t.Errorf("size %d: got %d connections, want %d", size, dialled.Load(), connections)
+		if n := dialled.Load(); n > posts || drained != (n < posts) { // on a busy machine net/http may give one up now and then
+			t.Errorf("size %d: got %d connections for %d posts, want them used again: %v", size, n, posts, drained)
 		}
 		client.CloseIdleConnections()
 	}
@@ -137,12 +140,15 @@ func TestPostClosesAConnectionThatHasTooMuchToSay(t *testing.T) {
 	if _, err := httpsend.Post(attempt, httpsend.Client(nil), s.URL, nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case <-closed:
-	case <-time.After(30 * time.Second):
-		t.Error("the connection is still open")
-		attempt.Expire()
-	}
+	defer attempt.Expire()
+	waitfor.True(t, "the connection is closed", func() bool {
+		select {
+		case <-closed:
+			return true
+		default:
+			return false
+		}
+	})
 }
 
 func TestPostEndsInTimeWhenAByteComesEachSecond(t *testing.T) {
@@ -212,29 +218,37 @@ func TestPostIsUncertainWhenTimeEndsWithinTheRequest(t *testing.T) {
 // the first time may have arrived, even if the second dial fails.
 func TestPostStaysUncertainWhenARepetitionCannotConnect(t *testing.T) {
 	t.Parallel()
-	var requests, dials atomic.Int64
-	s := sendertest.Server(t, func(w http.ResponseWriter, r *http.Request) {
+	var kept atomic.Bool // the connection, for another request
+	var refused atomic.Int64
+	s := sendertest.Server(t, func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
-		if requests.Add(1) == 2 {
+		if kept.Load() {
 			panic(http.ErrAbortHandler)
 		}
 	})
 	transport := httpsend.NewTransport()
 	dial := transport.DialContext
 	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-		if dials.Add(1) > 1 {
+		if kept.Load() {
+			refused.Add(1)
 			return nil, errors.New("refused")
 		}
 		return dial(ctx, network, address)
 	}
 	client := httpsend.Client(&http.Client{Transport: transport})
 	header := http.Header{"Idempotency-Key": {"k"}}
-	if _, err := httpsend.Post(t.Context(), client, s.URL, header, []byte("hola")); err != nil {
-		t.Fatal(err)
+	traced := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{PutIdleConn: func(err error) { kept.Store(err == nil) }})
+	for range 100 { // on a busy machine net/http may give a connection up
+		if _, err := httpsend.Post(traced, client, s.URL, header, []byte("hola")); err != nil {
+			t.Fatal(err)
+		}
+		if kept.Load() {
+			break
+		}
 	}
 	_, err := httpsend.Post(t.Context(), client, s.URL, header, []byte("hola"))
-	if dials.Load() != 2 {
-		t.Fatalf("got %d dials, want a repetition", dials.Load())
+	if refused.Load() != 1 {
+		t.Fatalf("got %d dials refused, want a repetition", refused.Load())
 	}
 	if failed := sendertest.Failure(t, err); !failed.Uncertain {
 		t.Errorf("got %+v, want it uncertain", failed)

@@ -11,8 +11,8 @@ import (
 const longestWait = 24 * time.Hour
 
 // RetryAfter returns how long the destination asks to wait, 0 if it does not. It reads Retry-After (RFC 9110, 10.2.3:
-// seconds or a date) and, with status 429 only, ratelimit-reset and x-ratelimit-reset (seconds, or seconds since 1970).
-// Whatever is negative, past or not understood counts as not said; more than 24 h is 24 h.
+// seconds or a date) and, with status 429 only and if that says nothing, ratelimit-reset and x-ratelimit-reset (seconds, or
+// seconds since 1970): those are about a window, which need not be over for the next request to be let in. Whatever is negative, past or not understood counts as not said; more than 24 h is 24 h.
 func (a Answer) RetryAfter() time.Duration {
 	now := a.now()
 	if wait := parseWait(a.Header.Get("Retry-After"), now); wait > 0 {

@@ -41,6 +41,12 @@ func TestRetryAfterReadsSecondsDatesAndResets(t *testing.T) {
 		{"reset of a moment", 429, map[string]string{"X-Ratelimit-Reset": unix(time.Minute)}, time.Minute},
 		{"reset of a moment past", 429, map[string]string{"X-Ratelimit-Reset": unix(-time.Minute)}, 0},
 		{"reset that accompanies another failure", 500, map[string]string{"Ratelimit-Reset": "7"}, 0},
+		{"negative reset", 429, map[string]string{"Ratelimit-Reset": "-7"}, 0},
+		{"reset now", 429, map[string]string{"Ratelimit-Reset": "0"}, 0},
+		{"reset in words", 429, map[string]string{"Ratelimit-Reset": "7 s"}, 0},
+		{"absurd reset", 429, map[string]string{"Ratelimit-Reset": strings.Repeat("9", 1000)}, 24 * time.Hour},
+		{"what is left", 429, map[string]string{"Ratelimit-Limit": "7", "Ratelimit-Remaining": "7", "X-Ratelimit-Remaining": "7"}, 0},
+		{"both, the reset later", 429, map[string]string{"Retry-After": "7", "Ratelimit-Reset": "60"}, 7 * time.Second},
 		{"both", 429, map[string]string{"Retry-After": "60", "Ratelimit-Reset": "7"}, time.Minute},
 		{"one that says nothing", 429, map[string]string{"Retry-After": "soon", "Ratelimit-Reset": "7"}, 7 * time.Second},
 	}

@@ -74,6 +74,7 @@ var Faults = httpsend.Table{
 	{Code: "133xxx", Category: outbox.Credentials},
 
 	{Code: parameterFaults, Mentions: "template", Category: outbox.TemplateFault},
+	{Code: parameterFaults, Mentions: "parameter name missing", Category: outbox.TemplateFault}, // it has names, we sent positions
 	{Code: parameterFaults, Mentions: "recipient", Category: outbox.Number},
 	{Code: parameterFaults, Category: outbox.Rejected},
 

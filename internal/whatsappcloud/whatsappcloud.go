@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/mafesoftware/outbox-relay/internal/httpsend"
@@ -29,7 +30,8 @@ type Number struct {
 // Send sends t from n and returns WhatsApp's id of the message, empty if it was accepted and the id could not be read.
 // The header carries the credentials. Errors are those of httpsend.Post, of n.Faults, and credenciales with code
 // numero_emisor_invalido for a PhoneNumberID that is not made of digits, and plantilla with code idioma_invalido for a
-// language that is not written as Meta writes it, both before any call.
+// language that is not written as Meta writes it or nombres_invalidos for Names that are not those of its Parameters, all
+// before any call.
 func Send(ctx context.Context, client *http.Client, n Number, header http.Header, t transporte.Template) (string, error) {
 	if n.PhoneNumberID == "" || strings.Trim(n.PhoneNumberID, "0123456789") != "" { // it becomes part of a path
 		return "", &transporte.Error{Category: outbox.Credentials, Code: "numero_emisor_invalido"}
@@ -37,6 +39,9 @@ func Send(ctx context.Context, client *http.Client, n Number, header http.Header
 	language := cmp.Or(t.Language, n.Language)
 	if !ValidLanguage(language) {
 		return "", &transporte.Error{Category: outbox.TemplateFault, Code: "idioma_invalido"}
+	}
+	if !validNames(t) {
+		return "", &transporte.Error{Category: outbox.TemplateFault, Code: "nombres_invalidos"}
 	}
 	header.Set("Content-Type", "application/json")
 	header.Set("User-Agent", "outbox-relay")
@@ -63,6 +68,25 @@ func between(s, letters string) bool {
 	return len(s) >= 2 && len(s) <= 3 && strings.Trim(s, letters) == ""
 }
 
+// ValidName tells whether s can be the name of a parameter: letters in lower case, digits and underscores, as WhatsApp
+// Manager demands, and not digits only, which would be a position.
+func ValidName(s string) bool {
+	return strings.Trim(s, "0123456789") != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
+}
+
+// validNames tells whether t has no names or one for each parameter, all different.
+func validNames(t transporte.Template) bool {
+	if len(t.Names) == 0 {
+		return true
+	}
+	for i, name := range t.Names {
+		if !ValidName(name) || slices.Contains(t.Names[:i], name) {
+			return false
+		}
+	}
+	return len(t.Names) == len(t.Parameters)
+}
+
 type (
 	templateMessage struct {
 		Product       string   `json:"messaging_product"`
@@ -87,11 +111,12 @@ type (
 	}
 	parameter struct {
 		Type string `json:"type"`
+		Name string `json:"parameter_name,omitempty"`
 		Text string `json:"text"`
 	}
 )
 
-// message is the body of the request. Parameters are positional.
+// message is the body of the request. Parameters are positional unless t has names, which are valid.
 func message(lang string, t transporte.Template) []byte {
 	m := templateMessage{
 		Product: "whatsapp", RecipientType: "individual", To: t.To, Type: "template",
@@ -100,8 +125,12 @@ func message(lang string, t transporte.Template) []byte {
 	}
 	if len(t.Parameters) > 0 {
 		body := component{Type: "body"}
-		for _, text := range t.Parameters {
-			body.Parameters = append(body.Parameters, parameter{"text", text})
+		for i, text := range t.Parameters {
+			p := parameter{Type: "text", Text: text}
+			if len(t.Names) > 0 {
+				p.Name = t.Names[i]
+			}
+			body.Parameters = append(body.Parameters, p)
 		}
 		m.Template.Components = []component{body}
 	}

@@ -70,6 +70,56 @@ func TestTheRequestIsTheOneThatMetaDocuments(t *testing.T) {
 	}
 }
 
+func TestParametersWithNamesCarryThem(t *testing.T) {
+	t.Parallel()
+	var body string
+	s := sendertest.Server(t, func(w http.ResponseWriter, r *http.Request) {
+		read, _ := io.ReadAll(r.Body)
+		body = string(read)
+		_, _ = io.WriteString(w, accepted)
+	})
+	m := appointment()
+	m.Names = []string{"nombre", "hora_2"}
+	n := Number{BaseURL: s.URL, PhoneNumberID: "1", Language: "es_AR", Faults: Faults}
+	if id, err := Send(t.Context(), httpsend.Client(nil), n, http.Header{}, m); id != "wamid.HBgNNTQ5" || err != nil {
+		t.Errorf("got %q, %v, want the provider's id", id, err)
+	}
+	want := `{"messaging_product":"whatsapp","recipient_type":"individual","to":"5491145678901","type":"template",` +
+		`"template":{"name":"gf_turno_recordatorio","language":{"code":"es_AR"},"components":[{"type":"body","parameters":[` +
+		`{"type":"text","parameter_name":"nombre","text":"Ana"},{"type":"text","parameter_name":"hora_2","text":"10:00"}]}]},` +
+		`"biz_opaque_callback_data":"6f1c2a34-5b6d-4e7f-8a90-112233445566"}`
+	if body != want {
+		t.Errorf("got  %s\nwant %s", body, want)
+	}
+}
+
+func TestNamesThatAreNotThoseOfTheParametersAreRefusedBeforeTheCall(t *testing.T) {
+	t.Parallel()
+	s := sendertest.Server(t, func(http.ResponseWriter, *http.Request) { t.Error("the provider was called") })
+	for _, names := range [][]string{
+		{"nombre"}, {"nombre", "hora", "club"}, {"nombre", "nombre"}, {"nombre", ""}, {"1", "2"}, {"Nombre", "hora"},
+		{"nombre", "a b"}, {"nombre", "año"}, {"nombre", "{{hora}}"}, {"nombre", "hora-2"},
+	} {
+		m := appointment()
+		m.Names = names
+		n := Number{BaseURL: s.URL, PhoneNumberID: "1", Language: "es", Faults: Faults}
+		_, err := Send(t.Context(), httpsend.Client(nil), n, http.Header{}, m)
+		sendertest.Want(t, err, transporte.Error{Category: outbox.TemplateFault, Code: "nombres_invalidos"})
+	}
+}
+
+// What Meta answers when a template was made with names and the parameters have none.
+func TestMissingNamesAreAFaultOfTheTemplate(t *testing.T) {
+	t.Parallel()
+	s := sendertest.Server(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, `{"error":{"message":"(#100) Invalid parameter","type":"OAuthException","code":100,`+
+			`"error_data":{"messaging_product":"whatsapp","details":"Parameter name is missing or empty"},"fbtrace_id":"A1"}}`)
+	})
+	_, err := send(t.Context(), nil, s.URL)
+	sendertest.Want(t, err, transporte.Error{Category: outbox.TemplateFault, Code: "100"})
+}
+
 func TestATemplateWithoutParametersHasNoComponents(t *testing.T) {
 	t.Parallel()
 	got := string(message("es", transporte.Template{To: "+5491145678901", Name: "hola <&>"}))

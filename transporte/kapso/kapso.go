@@ -72,9 +72,10 @@ func New(opts Options) (*Provider, error) {
 // could not be read. Accepted is not delivered: most failures that concern the recipient come by Kapso's webhooks.
 //
 // Its errors are *transporte.Error. Before any call: credenciales, permanent, with code clave_invalida (the key is empty or
-// cannot be a header's value) or numero_emisor_invalido (the id is not made of digits); plantilla, with code idioma_invalido. Then by the table, or of category
-// red if no answer came: with code timeout, cancelado, dns, conexion, tls, sin_respuesta or respuesta_invalida. It returns
-// soon after ctx ends.
+// cannot be a header's value) or numero_emisor_invalido (the id is not made of digits); plantilla, permanent, with code
+// idioma_invalido or nombres_invalidos (not one name for each parameter, or not as Meta writes them). Then by the table, or of
+// category red if no answer came: with code timeout, cancelado, dns, conexion, tls, sin_respuesta or respuesta_invalida. It
+// returns soon after ctx ends.
 func (p *Provider) Send(ctx context.Context, c Credentials, t transporte.Template) (externalID string, err error) {
 	if !httpsend.Printable(c.APIKey) {
 		return "", &transporte.Error{Category: outbox.Credentials, Code: "clave_invalida"}

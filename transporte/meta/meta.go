@@ -71,10 +71,11 @@ func New(opts Options) (*Provider, error) {
 // Send sends t from c's number and returns WhatsApp's id of the message (wamid); empty if Meta accepted it and the id
 // could not be read. Accepted is not delivered: most failures that concern the recipient come by Meta's webhooks.
 //
-// Its errors are *transporte.Error. Before any call: credenciales, permanent, with code clave_invalida (the token is empty
-// or cannot be a header's value) or numero_emisor_invalido (the id is not made of digits); plantilla, with code idioma_invalido. Then by the table, or of
-// category red if no answer came: with code timeout, cancelado, dns, conexion, tls, sin_respuesta or respuesta_invalida.
-// It returns soon after ctx ends.
+// Its errors are *transporte.Error. Before any call: credenciales, permanent, with code clave_invalida (the token is empty or
+// cannot be a header's value) or numero_emisor_invalido (the id is not made of digits); plantilla, permanent, with code
+// idioma_invalido or nombres_invalidos (not one name for each parameter, or not as Meta writes them). Then by the table, or of
+// category red if no answer came: with code timeout, cancelado, dns, conexion, tls, sin_respuesta or respuesta_invalida. It
+// returns soon after ctx ends.
 func (p *Provider) Send(ctx context.Context, c Credentials, t transporte.Template) (externalID string, err error) {
 	if !httpsend.Printable(c.Token) {
 		return "", &transporte.Error{Category: outbox.Credentials, Code: "clave_invalida"}

@@ -16,8 +16,8 @@ func TestThePageAboutTemplatesShowsFilesThatWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	files := regexp.MustCompile("(?s)`([a-z_]+[.][a-z.]+)`:\n\n```[a-z]*\n(.*?)```").FindAllStringSubmatch(string(page), -1)
-	if len(files) != 4 {
-		t.Errorf("got %d files in the page, want 4", len(files))
+	if len(files) != 5 {
+		t.Errorf("got %d files in the page, want 5", len(files))
 	}
 	for _, f := range files {
 		want, err := os.ReadFile("testdata/club/" + f[1])

@@ -67,7 +67,7 @@ func ExampleSet() {
 			fmt.Printf("%s: %s %q\n", t.To, t.Name, t.Parameters)
 			return "wamid.1", nil
 		},
-		transporte.WhatsAppOptions{Parameters: set.Parameters, Language: set.Language})
+		set.WhatsApp())
 	if err != nil {
 		panic(err)
 	}
@@ -102,6 +102,20 @@ func ExampleNewParameters() {
 	// [] template "turno_confirmado", parameter 2 (turno.hora): a key is missing here
 }
 
+// A template that was made with {{nombre}} and {{hora}} in place of {{1}} and {{2}}.
+func ExampleParameters_Names() {
+	parameters, err := plantillas.NewParameters(map[string][]string{"recordatorio": {"nombre = nombre", "hora = turno.hora"}})
+	if err != nil {
+		panic(err)
+	}
+	m := transporte.Message{Template: "recordatorio", Data: turno}
+	fmt.Println(parameters.Names(m))
+	fmt.Println(parameters.Pick(m))
+	// Output:
+	// [nombre hora] <nil>
+	// [Ana 10:00] <nil>
+}
+
 // A template that is approved in several languages: the row says which.
 func ExampleParameters_Language() {
 	parameters, err := plantillas.NewParameters(map[string][]string{"bienvenida": {"@idioma cliente.idioma", "cliente.nombre"}})
@@ -111,7 +125,7 @@ func ExampleParameters_Language() {
 	m := transporte.Message{Template: "bienvenida", Data: json.RawMessage(`{"cliente": {"nombre": "João", "idioma": "pt_BR"}}`)}
 	fmt.Println(parameters.Pick(m))
 	fmt.Println(parameters.Language(m))
-	// In earnest: transporte.WhatsAppOptions{Parameters: parameters.Pick, Language: parameters.Language}
+	// In earnest: transporte.NewWhatsApp(credentials, send, parameters.Options())
 	// Output:
 	// [João] <nil>
 	// pt_BR <nil>

@@ -9,12 +9,13 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/mafesoftware/outbox-relay/internal/whatsappcloud"
 	"github.com/mafesoftware/outbox-relay/outbox"
 	"github.com/mafesoftware/outbox-relay/transporte"
 )
 
 // Parameters picks the parameters of WhatsApp templates, and their language, out of the data of rows. Several goroutines
-// may use it at once.
+// may use it at once. Options gives all of it to transporte.NewWhatsApp.
 type Parameters struct {
 	templates map[string]places
 }
@@ -22,7 +23,8 @@ type Parameters struct {
 // places are where in the data a template has what it needs.
 type places struct {
 	parameters []path
-	language   path // nil when it stands nowhere
+	names      []string // of the parameters, in the same order; none when they are by position
+	language   path     // nil when it stands nowhere
 }
 
 // languageMark begins the entry for the language. No path begins so.
@@ -32,12 +34,13 @@ const languageMark = "@idioma"
 type path []string
 
 // NewParameters returns the Parameters of some templates, for those who keep the paths elsewhere than in files. Each
-// template has the paths of {{1}}, {{2}}, ... in order; one without parameters has none.
+// template has the paths of {{1}}, {{2}}, ... in order; one without parameters has none. One that was made with names has
+// them before the paths: "hora = turno.hora" for {{hora}}, in any order.
 //
 // A path is names with points between them: "nombre", "turno.hora", "items.0". A name is letters, digits, "_" and "-". In
 // an object it is a key, in a list a position that begins at 0. One entry more, "@idioma cliente.idioma", is no parameter
-// but says where the language stands. A path that is written otherwise, and a second language, give an error that wraps
-// outbox.ErrInvalidOptions.
+// but says where the language stands. A path or a name that is written otherwise, a name that stands twice or is missing
+// beside others, and a second language give an error that wraps outbox.ErrInvalidOptions.
 func NewParameters(paths map[string][]string) (*Parameters, error) {
 	p := &Parameters{make(map[string]places, len(paths))}
 	for _, template := range slices.Sorted(maps.Keys(paths)) {
@@ -52,24 +55,47 @@ func NewParameters(paths map[string][]string) (*Parameters, error) {
 	return p, nil
 }
 
-// add takes in one entry: the path of the next parameter, or of the language.
+// add takes in one entry: the path of the next parameter, perhaps with its name, or of the language.
 func (t *places) add(s string) error {
-	rest, isLanguage := strings.CutPrefix(s, languageMark+" ")
-	if isLanguage {
-		rest = strings.TrimSpace(rest)
+	if rest, isLanguage := strings.CutPrefix(s, languageMark+" "); isLanguage {
+		return t.addLanguage(strings.TrimSpace(rest))
 	}
-	p, err := parsePath(rest)
+	name, way, named := strings.Cut(s, "=")
+	if !named {
+		name, way = "", s
+	} else if name, way = strings.TrimSpace(name), strings.TrimSpace(way); !whatsappcloud.ValidName(name) {
+		return errors.New("a parameter's name is letters a to z, digits and _, and not only digits, such as hora = turno.hora")
+	}
+	p, err := parsePath(way)
 	switch {
 	case err != nil:
 		return err
-	case !isLanguage:
-		t.parameters = append(t.parameters, p)
+	case len(t.parameters) > 0 && named != (len(t.names) > 0):
+		return errors.New("either all parameters of a template have names or none has: write it as the others are written")
+	case slices.Contains(t.names, name):
+		return fmt.Errorf("the name %s stands twice: leave one of them out", name)
+	case named:
+		t.names = append(t.names, name)
+	}
+	t.parameters = append(t.parameters, p)
+	return nil
+}
+
+func (t *places) addLanguage(way string) error {
+	p, err := parsePath(way)
+	switch {
+	case err != nil:
+		return err
 	case t.language != nil:
 		return errors.New("a template has one language: leave one of its " + languageMark + " out")
-	default:
-		t.language = p
 	}
+	t.language = p
 	return nil
+}
+
+// Options are what transporte.NewWhatsApp needs to know of the templates: parameters, their names, the language.
+func (p *Parameters) Options() transporte.WhatsAppOptions {
+	return transporte.WhatsAppOptions{Parameters: p.Pick, Names: p.Names, Language: p.Language}
 }
 
 // Pick gives the parameters of the template m.Template out of m.Data: texts as they are, numbers as the package's comment
@@ -91,6 +117,12 @@ func (p *Parameters) Pick(m transporte.Message) ([]string, error) {
 		}
 	}
 	return parameters, nil
+}
+
+// Names gives the names of the parameters that Pick gives, in the same order, and none for a template whose parameters are
+// by position or that is unknown. It never fails; it is what transporte.WhatsAppOptions takes.
+func (p *Parameters) Names(m transporte.Message) ([]string, error) {
+	return slices.Clone(p.templates[m.Template].names), nil
 }
 
 // Language picks the language of the template m.Template out of m.Data; it is what transporte.WhatsAppOptions takes. It is

@@ -108,6 +108,59 @@ func TestParametersKeepTheirOrderAndMayBeNone(t *testing.T) {
 	}
 }
 
+func TestParametersMayHaveNames(t *testing.T) {
+	t.Parallel()
+	fromMap, err := plantillas.NewParameters(map[string][]string{"turno": {"hora = turno.hora", "@idioma idioma", "nombre=nombre"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := load(t, map[string]string{
+		"turno.whatsapp.txt": "# Hola {{nombre}}, a las {{hora}}\n  hora\t=  turno.hora \r\n@idioma idioma\nnombre=nombre\n",
+		"otro.whatsapp.txt":  "nombre\n", "aviso.whatsapp.txt": "",
+	})
+	for name, opts := range map[string]transporte.WhatsAppOptions{"map": fromMap.Options(), "file": set.WhatsApp()} {
+		m := row(`{"nombre": "Ana", "turno": {"hora": "10:00"}, "idioma": "es"}`)
+		parameters, errParameters := opts.Parameters(m)
+		names, errNames := opts.Names(m)
+		language, errLanguage := opts.Language(m)
+		if !slices.Equal(parameters, []string{"10:00", "Ana"}) || !slices.Equal(names, []string{"hora", "nombre"}) || language != "es" {
+			t.Errorf("%s: got %q named %q in %q, want both with their names in es", name, parameters, names, language)
+		}
+		if err := errors.Join(errParameters, errNames, errLanguage); err != nil {
+			t.Errorf("%s: got %v", name, err)
+		}
+		for _, m.Template = range []string{"otro", "aviso", "unknown"} {
+			if names, err := opts.Names(m); len(names) != 0 || err != nil {
+				t.Errorf("%s: got %q, %v for %s, want no names", name, names, err, m.Template)
+			}
+		}
+	}
+}
+
+func TestNewParametersRefusesNamesThatMetaWouldRefuse(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		entries []string
+		want    string // after the template and the number of the last entry
+	}{
+		{[]string{"Hora = hora"}, "a parameter's name is letters a to z"},
+		{[]string{"año = hora"}, "a parameter's name is letters a to z"},
+		{[]string{"1 = hora"}, "a parameter's name is letters a to z"},
+		{[]string{" = hora"}, "a parameter's name is letters a to z"},
+		{[]string{"@idioma = hora", "hora"}, "a path is names"},
+		{[]string{"hora = "}, "a path is names"},
+		{[]string{"hora = a = b"}, "a path is names"},
+		{[]string{"hora = a", "hora = b"}, "the name hora stands twice"},
+		{[]string{"hora = a", "b"}, "either all parameters"},
+		{[]string{"a", "@idioma x", "hora = b"}, "either all parameters"},
+	} {
+		_, err := plantillas.NewParameters(map[string][]string{"turno": test.entries})
+		if !errors.Is(err, outbox.ErrInvalidOptions) || !strings.Contains(err.Error(), `template "turno", entry `) || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%q: got %v, want ErrInvalidOptions that names the entry and says that %s", test.entries, err, test.want)
+		}
+	}
+}
+
 func TestWhatsAppDiscardsWhatHasNoParameters(t *testing.T) {
 	t.Parallel()
 	set := load(t, map[string]string{"turno.whatsapp.txt": "nombre", "aviso.asunto.txt": "x", "aviso.txt": "x"})
@@ -118,7 +171,7 @@ func TestWhatsAppDiscardsWhatHasNoParameters(t *testing.T) {
 			got = t.Parameters
 			return "wamid.1", nil
 		},
-		transporte.WhatsAppOptions{Parameters: set.Parameters})
+		set.WhatsApp())
 	if err != nil {
 		t.Fatal(err)
 	}

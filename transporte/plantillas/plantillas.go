@@ -4,7 +4,8 @@
 //	turno.html           <p>Hola {{.nombre}}</p>                and a body: HTML, text or both
 //	turno.txt            Hola {{.nombre}}
 //	turno.whatsapp.txt   nombre                                 the paths of {{1}}, {{2}}, ... in the row's data,
-//	                     turno.hora                             and with "@idioma cliente.idioma" that of the language
+//	                     turno.hora                             or, of {{hora}}, "hora = turno.hora"; and with
+//	                                                            "@idioma cliente.idioma" that of the language
 //	_pie.html, _pie.txt  for {{template "_pie.html" .}}, in files of the same ending
 //
 // Load reads them once, at the start; a row's template is only looked up among their names, so it cannot reach a file. The
@@ -71,6 +72,9 @@ func (s *Set) Email(m transporte.Message) (transporte.Rendered, error) {
 
 // untrusted is what html/template writes in place of a value that it does not trust, without an error.
 const untrusted = "ZgotmplZ"
+
+// WhatsApp gives what transporte.NewWhatsApp takes: Parameters, their names, and Language.
+func (s *Set) WhatsApp() transporte.WhatsAppOptions { return s.parameters.Options() }
 
 // Parameters picks the WhatsApp parameters of the template m.Template out of m.Data, as Parameters.Pick does; it is what
 // transporte.WhatsAppOptions takes.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mafesoftware/outbox-relay/internal/httpsend/sendertest"
 	"github.com/mafesoftware/outbox-relay/outbox"
 	"github.com/mafesoftware/outbox-relay/transporte"
 	"github.com/mafesoftware/outbox-relay/transporte/smtp"
@@ -314,18 +315,10 @@ func TestNothingPrintsThePassword(t *testing.T) {
 
 func TestAServerThatIsNotThereIsTransientAndNotUncertain(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
 	nameless := &net.Dialer{Resolver: &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
 		return nil, errors.New("no name server")
 	}}}
-	for addr, code := range map[string]string{addr: "conexion", "smtp.club.example:587": "dns"} {
+	for addr, code := range map[string]string{sendertest.Refusing(t): "conexion", "smtp.club.example:587": "dns"} {
 		c, err := smtp.New(addr, smtp.Options{DialContext: nameless.DialContext})
 		if err != nil {
 			t.Fatal(err)

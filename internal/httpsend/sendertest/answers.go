@@ -128,6 +128,11 @@ func Waits(t *testing.T, send Send) {
 		{"Retry-After", "soon", 0},
 		{"Retry-After", strings.Repeat("9", 400), 24 * time.Hour},
 		{"ratelimit-reset", "30", 30 * time.Second},
+		{"ratelimit-reset", "-30", 0},
+		{"ratelimit-reset", "soon", 0},
+		{"ratelimit-reset", strings.Repeat("9", 400), 24 * time.Hour},
+		{"X-RateLimit-Reset", "30", 30 * time.Second},
+		{"X-RateLimit-Remaining", "30", 0}, // a number of requests
 	}
 	for _, test := range tests {
 		t.Run(test.header+" "+test.value[:min(len(test.value), 30)], func(t *testing.T) {

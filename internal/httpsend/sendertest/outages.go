@@ -66,7 +66,7 @@ func Outages(t *testing.T, send Send) {
 	}
 	t.Run("nothing listens", func(t *testing.T) {
 		t.Parallel()
-		_, err := send(t.Context(), newClient(t), "http://"+unused(t))
+		_, err := send(t.Context(), newClient(t), "http://"+Refusing(t))
 		Want(t, err, transporte.Error{Category: outbox.Network, Code: "conexion"})
 	})
 	t.Run("dial without an answer", func(t *testing.T) {
@@ -108,7 +108,7 @@ func cancellations(t *testing.T, send Send) {
 		t.Parallel()
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, err := send(ctx, newClient(t), "http://"+unused(t))
+		_, err := send(ctx, newClient(t), "http://"+Refusing(t))
 		Want(t, err, transporte.Error{Category: outbox.Network, Code: "cancelado"})
 	})
 	t.Run("cancelled while it waits, with a cause", func(t *testing.T) {
@@ -125,16 +125,6 @@ func newClient(t *testing.T) *http.Client {
 	client := httpsend.Client(nil)
 	t.Cleanup(client.CloseIdleConnections)
 	return client
-}
-
-// unused is an address where nothing listens.
-func unused(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // converse listens and has a conversation on each connection. All of them end with the test.

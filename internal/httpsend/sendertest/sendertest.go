@@ -36,10 +36,11 @@ func Main(m *testing.M) {
 	os.Exit(failed)
 }
 
-// goroutinesLeft waits a while for goroutines to end: those of a closed connection need a moment.
+// goroutinesLeft waits a while for goroutines to end: those of a closed connection need a moment. An idle connection that
+// nobody closed lasts 30 s, and must be seen.
 func goroutinesLeft() (left string) {
 	buffer := make([]byte, 4<<20)
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		left = ""
 		stacks := string(buffer[:runtime.Stack(buffer, true)])
 		for i, stack := range strings.Split(stacks, "\n\n") {
