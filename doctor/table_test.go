@@ -72,7 +72,8 @@ func TestDamageToTheTableIsFoundAndMended(t *testing.T) {
 
 func TestHealthyTablesOfAllKindsAreFine(t *testing.T) {
 	t.Parallel()
-	for _, table := range []outbox.Table{{}, {Schema: "negocio \"x\"", Name: "Salida de 'mensajes'", TenantColumn: "cliente \"y\"", TenantType: outbox.TenantText}} {
+	for _, table := range []outbox.Table{{}, {Schema: "negocio \"x\"", Name: "Salida de 'mensajes'", TenantColumn: "cliente \"y\"", TenantType: outbox.TenantText},
+		{Name: "a; -- $outbox$"}} {
 		p := newPatientIn(t, pgtest.Database(t), table)
 		for _, name := range p.healthy {
 			if name != "no-relay" && name != "autovacuum-off" {

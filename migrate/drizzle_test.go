@@ -9,6 +9,7 @@ import (
 
 	"github.com/mafesoftware/outbox-relay/migrate"
 	"github.com/mafesoftware/outbox-relay/outbox"
+	"github.com/mafesoftware/outbox-relay/sql"
 )
 
 // drizzles are tables as the TypeScript package makes them, by the application's choices.
@@ -72,6 +73,7 @@ func TestUpLetsEnqueueingGoOnWhileItWaitsForAnOpenTransaction(t *testing.T) {
 		{"%alter table%add column%", "", ""},
 		{"%create index concurrently%", optional, ""},
 		{"%create or replace function%", optional, "drop trigger zz_outbox_wake on outbox"},
+		{"%create or replace function%", optional, "create or replace trigger zz_outbox_wake after insert on outbox referencing new table as new_rows execute function {{function}}()"},
 	} {
 		t.Run(strings.Trim(test.waitsIn, "%"), func(t *testing.T) {
 			t.Parallel()
@@ -80,7 +82,7 @@ func TestUpLetsEnqueueingGoOnWhileItWaitsForAnOpenTransaction(t *testing.T) {
 			drizzle(t, conn, outbox.Table{}, test.more)
 			if test.damage != "" {
 				up(t, conn, outbox.Table{})
-				exec(t, conn, test.damage)
+				exec(t, conn, sql.Fill(test.damage, outbox.Table{}.Names()))
 			}
 			open, err := business.Begin(t.Context())
 			if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mafesoftware/outbox-relay/migrate"
 	"github.com/mafesoftware/outbox-relay/outbox"
+	"github.com/mafesoftware/outbox-relay/sql"
 )
 
 // A build that is cut while it waits leaves an index that is there and never used.
@@ -177,5 +178,73 @@ func TestUpOutlastsADeadlockWithAnotherProgramThatMigratesByTern(t *testing.T) {
 	complete(t, conn, outbox.Table{})
 	if got := rowsOf(t, conn, outbox.Table{}); got != rows {
 		t.Error("the rows have changed")
+	}
+}
+
+// A trigger that another release made, or that somebody edited, may keep silent while nobody looks. Whether it is enabled is
+// for people to say.
+func TestUpMakesATriggerAnewThatIsNotAsThisReleaseMakesIt(t *testing.T) {
+	t.Parallel()
+	const trigger = "create or replace trigger zz_outbox_wake after insert on {{table}} referencing new table as new_rows for each statement execute function {{function}}()"
+	for i, test := range []struct{ name, edit string }{
+		{"another trigger", trigger},
+		{"of an older version", trigger + "; update {{version_table}} set version = 4"},
+		{"a trigger for each row", "create or replace trigger zz_outbox_wake after insert on {{table}} for each row execute function {{function}}()"},
+		{"another body", "create or replace function {{function}}() returns trigger language plpgsql set search_path = pg_catalog, pg_temp as $$begin perform pg_notify({{channel}}, ''); return null; end$$"},
+		{"another channel", "create or replace function {{function}}() returns trigger language plpgsql as 'begin return null; end'"},
+		{"no search_path", "alter function {{function}}() reset search_path"},
+		{"disabled", trigger + "; alter table {{table}} disable trigger zz_outbox_wake"},
+		{"for replicas", trigger + "; alter table {{table}} enable replica trigger zz_outbox_wake"},
+		{"for both", trigger + "; alter table {{table}} enable always trigger zz_outbox_wake"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			conn := fresh(t)
+			table := drizzles[i%len(drizzles)].table
+			names := table.Names()
+			const enabled = "select tgenabled::text from pg_trigger where tgname = 'zz_outbox_wake'"
+			up(t, conn, table)
+			whole := catalog(t, conn, table)
+			exec(t, conn, sql.Fill(test.edit, names))
+			state, edited := value[string](t, conn, enabled), catalog(t, conn, table)
+			differs(t, conn, table, true)
+			if edited == whole {
+				t.Fatal("nothing was edited")
+			}
+
+			up(t, conn, table)
+			differs(t, conn, table, false)
+			if got := value[string](t, conn, enabled); got != state {
+				t.Errorf("the trigger is enabled as %s, want it to stay %s", got, state)
+			}
+			exec(t, conn, sql.Fill("alter table {{table}} enable trigger zz_outbox_wake", names))
+			if got := catalog(t, conn, table); got != whole {
+				t.Errorf("got\n%s\nwant\n%s", got, whole)
+			}
+		})
+	}
+}
+
+// Inserts wait for whoever replaces a trigger: an Up at each start of a service must not.
+func TestUpLeavesATriggerOfThisReleaseAlone(t *testing.T) {
+	t.Parallel()
+	for _, table := range names {
+		conn := fresh(t)
+		const written = "select t.xmin::text || ' ' || p.xmin::text from pg_trigger t join pg_proc p on p.oid = t.tgfoid where tgname = 'zz_outbox_wake'"
+		differs(t, conn, table, false) // there is none
+		up(t, conn, table)
+		before := value[string](t, conn, written)
+		exec(t, conn, sql.Fill("update {{version_table}} set version = 0", table.Names())) // all steps once more
+		up(t, conn, table)
+		if after := value[string](t, conn, written); after != before {
+			t.Errorf("%s: the trigger was written again: got %s, want %s", table, after, before)
+		}
+	}
+}
+
+func differs(t *testing.T, conn *pgx.Conn, table outbox.Table, want bool) {
+	t.Helper()
+	if got, err := migrate.TriggerDiffers(t.Context(), conn, table); err != nil || got != want {
+		t.Errorf("the trigger differs: got %t, %v, want %t", got, err, want)
 	}
 }

@@ -34,8 +34,8 @@ const (
 	lockKey = 0x6f7574626f78 // "outbox"
 )
 
-// Up brings the outbox to the newest version, and puts back what was lost since: a dropped trigger, an invalid index. A
-// trigger that somebody disabled stays disabled. conn must be a session of its own: not in a transaction, not through a
+// Up brings the outbox to the newest version, and puts back what was lost since: a dropped trigger, an invalid index, a
+// trigger that was edited. One that somebody disabled stays disabled. conn must be a session of its own: not in a transaction, not through a
 // pooler in transaction mode. An interrupted Up leaves a state from which the next one goes on. The role must own the
 // table and may create in its schema.
 func Up(ctx context.Context, conn *pgx.Conn, t outbox.Table) error {
@@ -77,6 +77,19 @@ func Status(ctx context.Context, conn *pgx.Conn, t outbox.Table) (version, newes
 		return 0, 0, fmt.Errorf("read the version of %s: %w", t, err)
 	}
 	return version, newest, nil
+}
+
+// TriggerDiffers tells whether the table has a trigger that is not as this release makes it: of another release, or edited.
+// Up makes it anew.
+func TriggerDiffers(ctx context.Context, conn *pgx.Conn, t outbox.Table) (bool, error) {
+	if err := t.Validate(); err != nil {
+		return false, err
+	}
+	there, err := readTrigger(ctx, conn, t)
+	if err != nil {
+		return false, fmt.Errorf("read the trigger of %s: %w", t, err)
+	}
+	return there != nil && !there.Fits(t.Names()), nil
 }
 
 // SQL is the whole definition as one script, for people with a migration tool of their own. It may be run again, but not

@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -48,10 +49,6 @@ func mend(ctx context.Context, conn *pgx.Conn, t outbox.Table) error {
 		return err
 	}
 	if err := inTx(s.pauses); err != nil {
-		return err
-	}
-	in, err := t.Inspect(ctx, conn)
-	if err != nil || in.Trigger == outbox.TriggerOn || in.Trigger == outbox.TriggerDisabled {
 		return err
 	}
 	return inTx(s.trigger)
@@ -167,7 +164,45 @@ func (s step) trigger(ctx context.Context, conn *pgx.Conn) error {
 			return err
 		}
 	}
-	return s.execLocking(ctx, conn, sql.Triggers)
+	return s.wake(ctx, conn)
+}
+
+// wake makes the trigger, or makes it anew when it is not as this release makes it: of an older one, or edited. Whether it
+// is enabled is the choice of a person and stays, which replacing it would forget.
+func (s step) wake(ctx context.Context, conn *pgx.Conn) error {
+	there, err := readTrigger(ctx, conn, s.t)
+	if err != nil || there != nil && there.Fits(s.names) {
+		return err
+	}
+	statements := []string{sql.Triggers}
+	if there != nil {
+		if stays := map[string]string{"D": "disable", "R": "enable replica", "A": "enable always"}[there.Enabled]; stays != "" {
+			statements = append(statements, "alter table {{table}} "+stays+" trigger {{trigger}}")
+		}
+	}
+	return s.execLocking(ctx, conn, statements...)
+}
+
+// readTrigger gives nil when there is none.
+func readTrigger(ctx context.Context, conn *pgx.Conn, t outbox.Table) (*sql.Trigger, error) {
+	t = t.WithDefaults()
+	var b pgx.Batch
+	b.Queue("select pg_catalog.set_config('search_path', '', true)")
+	b.Queue(sql.ReadTrigger, t.Schema, t.Name, t.Names()["trigger"])
+	answers := conn.SendBatch(ctx, &b)
+	defer answers.Close()
+	if _, err := answers.Exec(); err != nil {
+		return nil, err
+	}
+	rows, err := answers.Query()
+	if err != nil {
+		return nil, err
+	}
+	there, err := pgx.CollectOneRow(rows, pgx.RowToAddrOfStructByPos[sql.Trigger])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	return there, err
 }
 
 func (s step) dropTrigger(ctx context.Context, conn *pgx.Conn) error {

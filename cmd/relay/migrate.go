@@ -72,6 +72,10 @@ func (a *app) migrateOne(o config.Outbox, move func(context.Context, *pgx.Conn, 
 	}
 	defer conn.Close(context.WithoutCancel(a.ctx))
 	table := o.OutboxTable()
+	differed, err := migrate.TriggerDiffers(a.ctx, conn, table)
+	if err != nil {
+		return err
+	}
 	if move != nil {
 		if err := move(a.ctx, conn, table); err != nil {
 			return err
@@ -81,6 +85,15 @@ func (a *app) migrateOne(o config.Outbox, move func(context.Context, *pgx.Conn, 
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.stdout, "%s is at version %d of %d\n", table, version, newest)
+	about := ""
+	switch {
+	case version > newest:
+		about = "; a newer release has updated it: update this program"
+	case differed && move == nil:
+		about = "; its trigger is not as this release makes it: run relay migrate up"
+	case differed && version > 0:
+		about = "; its trigger was not as this release makes it, and was made anew"
+	}
+	_, err = fmt.Fprintf(a.stdout, "%s is at version %d of %d%s\n", table, version, newest, about)
 	return err
 }
