@@ -40,6 +40,7 @@ func Run(ctx context.Context, pool *pgxpool.Pool, table outbox.Table, senders Se
 	}
 	if err := r.open(ctx); err != nil {
 		if ctx.Err() != nil {
+			r.log.Info("relay stopped", "table", table.String())
 			return nil
 		}
 		return err

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -22,6 +24,7 @@ type app struct {
 	stdout, stderr io.Writer
 	source         config.Source
 	grammar        *kong.Node
+	log            atomic.Pointer[slog.Logger] // of run, for what is said of the process as a whole
 }
 
 // jsonFlag is for commands that can print JSON.

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -45,14 +43,13 @@ type cli struct {
 	Version    versionCmd    `cmd:"" help:"Print the version."`
 }
 
-// command runs one command line and gives the exit code: 0 done, 1 failed, 2 wrong usage or configuration.
-func command(ctx context.Context, args []string, env func(string) (string, bool), stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{ctx: ctx, env: env, stdin: stdin, stdout: stdout, stderr: stderr}
+// main runs one command line and gives the exit code: 0 done, 1 failed, 2 wrong usage or configuration.
+func (a *app) main(args []string) int {
 	err := a.dispatch(args)
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintf(stderr, "relay: %s\n", describe(err))
+	fmt.Fprintf(a.stderr, "relay: %s\n", describe(err))
 	if wrongUsage(err) {
 		return 2
 	}

@@ -96,25 +96,35 @@ func (op *operation) logged(s *served) func(retention.Round) {
 	}
 }
 
-// beside runs the relays, and everything else until they have ended: health and metrics tell of the last send, too.
-func (op *operation) beside(ctx context.Context, relays func(context.Context) error) error {
+// beside runs the relays, and everything else until they have ended: health and metrics tell of the last send, too. It calls
+// stopping before something that fails ends the rest.
+func (op *operation) beside(ctx context.Context, stopping func(), relays func(context.Context) error) error {
 	defer context.AfterFunc(ctx, op.health.Stop)()
 	g, working := errgroup.WithContext(ctx)
+	start := func(do func() error) {
+		g.Go(func() error {
+			err := do()
+			if err != nil {
+				stopping()
+			}
+			return err
+		})
+	}
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopServing()
 	if op.listener != nil {
 		op.log.Info("serving metrics and health", "address", op.listener.Addr().String())
-		g.Go(func() error {
+		start(func() error {
 			return health.Serve(serving, op.listener, health.Handler(op.health, op.registry, op.profiles))
 		})
 	}
 	for i, s := range op.served {
 		if policy := policyOf(s.Retention); len(policy) > 0 {
 			opts := retention.Options{DSN: s.options.ListenDSN, Done: op.purged[i]}
-			g.Go(func() error { return retention.Run(working, s.pool, s.table, policy, opts) })
+			start(func() error { return retention.Run(working, s.pool, s.table, policy, opts) })
 		}
 	}
-	g.Go(func() error {
+	start(func() error {
 		defer stopServing()
 		return relays(working)
 	})

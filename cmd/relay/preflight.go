@@ -21,18 +21,18 @@ func (s *served) preflight(ctx context.Context) error {
 			s.options.Log.Warn("messages are printed and marked as sent, nobody gets them", "channel", channel)
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	limited, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	in, err := s.table.Inspect(ctx, s.pool)
+	in, err := s.table.Inspect(limited, s.pool)
 	if err == nil {
 		if err := in.Fit(); err != nil {
 			return err
 		}
-		err = s.granted(ctx)
+		err = s.granted(limited)
 	}
 	state := outbox.SQLState(err)
 	switch {
-	case err == nil:
+	case err == nil, ctx.Err() != nil: // a signal
 		return nil
 	case strings.HasPrefix(state, "28"), state == "3D000": // refused by name and password, or there is no such database
 		return fmt.Errorf("connect to %s: %w", s.Database, err)

@@ -133,6 +133,11 @@ func (p *process) end(t *testing.T) *os.ProcessState {
 	return p.cmd.ProcessState
 }
 
+// command runs a command line in this process and gives its exit code.
+func command(ctx context.Context, args []string, env func(string) (string, bool), stdin io.Reader, stdout, stderr io.Writer) int {
+	return (&app{ctx: ctx, env: env, stdin: stdin, stdout: stdout, stderr: stderr}).main(args)
+}
+
 // environment has only DATABASE_URL.
 func environment(dsn string) func(string) (string, bool) {
 	return func(name string) (string, bool) {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync"
 
 	"github.com/alecthomas/kong"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -44,6 +45,7 @@ func (c *runCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	a.log.Store(log)
 	var all []*served
 	defer func() {
 		for _, s := range all {
@@ -65,12 +67,19 @@ func (c *runCmd) Run(a *app) error {
 	if err := each(a.ctx, all, func(ctx context.Context, s *served) error { return s.preflight(ctx) }); err != nil {
 		return err
 	}
-	defer context.AfterFunc(a.ctx, func() {
+	stopping := sync.OnceFunc(func() {
 		log.Info("stopping: what is being sent may finish, a second signal ends it at once")
-	})()
-	return op.beside(a.ctx, func(ctx context.Context) error {
+	})
+	ctx, stop := context.WithCancel(context.WithoutCancel(a.ctx)) // ends once that is said
+	defer stop()
+	defer context.AfterFunc(a.ctx, func() { stopping(); stop() })()
+	return op.beside(ctx, stopping, func(ctx context.Context) error {
 		return each(ctx, all, func(ctx context.Context, s *served) error {
-			return relay.Run(ctx, s.pool, s.table, s.senders, s.options)
+			err := relay.Run(ctx, s.pool, s.table, s.senders, s.options)
+			if err != nil {
+				stopping()
+			}
+			return err
 		})
 	})
 }
