@@ -17,6 +17,10 @@ build: ## build the standalone relay: bin/relay
 dist: ## build it for linux, darwin and windows on amd64 and arm64, with checksums: dist/
 	scripts/dist.sh $(VERSION)
 
+.PHONY: dist-check
+dist-check: ## check that a commit always builds to the same bytes, some minutes
+	scripts/dist-check.sh
+
 .PHONY: test
 test: postgres ## run the tests on a real Postgres, with the race detector
 	go test -race ./...

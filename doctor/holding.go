@@ -4,6 +4,8 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+
+	"github.com/mafesoftware/outbox-relay/internal/plural"
 )
 
 var (
@@ -49,7 +51,7 @@ func (e *exam) slots(ctx context.Context) (string, []Finding, error) {
 	}
 	var all []Finding
 	for _, s := range slots {
-		what := fmt.Sprintf("%s slot %q holds back vacuum by %d transactions and keeps %d MB of WAL", s.Kind, s.Name, s.Behind, s.WAL>>20)
+		what := fmt.Sprintf("%s slot %q holds back vacuum by %s and keeps %d MB of WAL", s.Kind, s.Name, plural.Of(s.Behind, "transaction"), s.WAL>>20)
 		var commands []string
 		if !s.Active {
 			what += ", and nobody reads it"

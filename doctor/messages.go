@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/mafesoftware/outbox-relay/internal/plural"
 	"github.com/mafesoftware/outbox-relay/sql"
 )
 
@@ -59,10 +60,10 @@ func (e *exam) leases(ctx context.Context) (string, []Finding, error) {
 	release := "update " + e.table.String() + " set bloqueado_hasta = now() where estado = 'procesando' and bloqueado_hasta "
 	var all []Finding
 	if n.Endless > 0 {
-		all = append(all, found("lease-null", fmt.Sprintf("%d messages are procesando and have no lease", n.Endless), release+"is null"))
+		all = append(all, found("lease-null", fmt.Sprintf("%s procesando without a lease", plural.Of(n.Endless, "message")), release+"is null"))
 	}
 	if n.Far > 0 {
-		what := fmt.Sprintf("%d messages are under a lease that ends in more than a day", n.Far)
+		what := fmt.Sprintf("%s under a lease that ends in more than a day", plural.Of(n.Far, "message"))
 		all = append(all, found("lease-far", what, release+"> now() + interval '1 day'"))
 	}
 	return "every lease ends, and within a day", all, nil

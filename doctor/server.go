@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/mafesoftware/outbox-relay/internal/plural"
 )
 
 //go:embed who.sql
@@ -147,5 +149,5 @@ func (e *exam) connections(ctx context.Context) (string, []Finding, error) {
 			all = append(all, found("connections-few", fmt.Sprintf("%s: %d of %d are in use", l.What, l.Used, l.Allowed)))
 		}
 	}
-	return fmt.Sprintf("%d connections are free", left), all, nil
+	return plural.Of(left, "free connection"), all, nil
 }

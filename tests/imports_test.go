@@ -15,13 +15,13 @@ const module = "github.com/mafesoftware/outbox-relay/"
 // mayImport is the drawing of who may know whom, by folder: a package below a folder of this list follows its nearest
 // entry. Arrows point down only. Tests may import what they like.
 var mayImport = map[string][]string{
-	"cmd/relay": {"admin", "doctor", "internal/config", "internal/health", "metrics", "tracing", "retention", "migrate", "relay", "transporte", "notify", "claim", "outbox", "sql"},
+	"cmd/relay": {"admin", "doctor", "internal/config", "internal/health", "internal/plural", "metrics", "tracing", "retention", "migrate", "relay", "transporte", "notify", "claim", "outbox", "sql"},
 	"examples":  {"migrate", "relay", "transporte", "notify", "claim", "outbox", "sql", "internal/localpg", "examples"},
 	// What looks on while a relay works, or works beside it.
 	"metrics":         {"retention", "relay", "notify", "outbox", "sql"},
 	"tracing":         {"relay", "outbox"},
 	"retention":       {"notify", "outbox", "internal/retry"},
-	"doctor":          {"migrate", "notify", "outbox", "sql"},
+	"doctor":          {"migrate", "notify", "outbox", "sql", "internal/plural"},
 	"internal/health": {"relay", "outbox"},
 
 	"relay":      {"transporte", "notify", "claim", "outbox", "internal/retry"},
@@ -36,10 +36,11 @@ var mayImport = map[string][]string{
 	"migrate":                {"outbox", "sql", "internal/retry"},
 	"admin":                  {"outbox", "sql", "internal/retry"},
 	// What those share who ask a database again and again.
-	"internal/retry": {"outbox"},
-	"outbox":         {"sql"},
-	"sql":            {},
-	"tests":          {},
+	"internal/retry":  {"outbox"},
+	"internal/plural": {},
+	"outbox":          {"sql"},
+	"sql":             {},
+	"tests":           {},
 	// A throw-away server for demo, tests and measurements: no user may come to depend on it.
 	"internal/localpg": {"internal/localpg"},
 	// For tests alone.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/mafesoftware/outbox-relay/internal/config"
+	"github.com/mafesoftware/outbox-relay/internal/plural"
 )
 
 type configCmd struct {
@@ -48,7 +49,7 @@ func (*configCheckCmd) Run(a *app) error {
 		fmt.Fprintln(a.stderr, fault)
 	}
 	if len(faults) > 0 {
-		return fmt.Errorf("%w: the configuration has %s: mend what stands above", errUsage, count(len(faults), "fault"))
+		return fmt.Errorf("%w: the configuration has %s: mend what stands above", errUsage, plural.Of(len(faults), "fault"))
 	}
 	_, err = fmt.Fprintln(a.stdout, "the configuration is good")
 	return err
@@ -66,14 +67,6 @@ func (a *app) checkSenders(conf *config.Config) error {
 		s.close()
 	}
 	return errors.Join(faults...)
-}
-
-// count is a number with a noun: 1 fault, 2 faults.
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 type configSchemaCmd struct{}

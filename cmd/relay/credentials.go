@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -100,6 +102,13 @@ func (s *served) webhookSender(channel string, o *config.Webhook, c config.Chann
 		return nil, errors.New("needs secrets to sign with: secrets for all tenants, tenants, or credentials with a query")
 	}
 	all := endpoint(o.Endpoint)
+	for _, e := range append(slices.Collect(maps.Values(known)), all) {
+		for _, secret := range e.Secrets {
+			if err := webhook.CheckSecret(secret); err != nil {
+				return nil, fmt.Errorf("secrets: %w", err)
+			}
+		}
+	}
 	endpoints := func(ctx context.Context, m transporte.Message) (webhook.Endpoint, bool, error) {
 		if e, ok := known[m.TenantID]; ok {
 			return e, true, nil

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -67,6 +68,33 @@ func TestConfigurationsInTheDocumentsAreGood(t *testing.T) {
 	}
 }
 
+// A list of secrets and not one alone, each of which can sign.
+func TestTheWebhookInTheDocumentSignsWithEachOfItsSecrets(t *testing.T) {
+	t.Parallel()
+	documents := documents(t)
+	for _, block := range blocks(documents["configuration.md"], "yaml") {
+		if !strings.Contains(block, "${WEBHOOK_SECRET}") {
+			continue
+		}
+		conf, err := documented(t, block)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := conf.Outboxes[0]
+		o.Database = "dbname=club"
+		s, err := (&app{ctx: t.Context()}).prepare(conf, o, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.close()
+		if got := len(o.Channels["webhook"].Options.(*config.Webhook).Secrets); got != 2 || s.senders["webhook"] == nil {
+			t.Errorf("got %d secrets, want a sender with two", got)
+		}
+		return
+	}
+	t.Error("docs/configuration.md has no webhook with ${WEBHOOK_SECRET}")
+}
+
 // documented reads a configuration, with some content in place of each secret.
 func documented(t *testing.T, text string) (*config.Config, error) {
 	t.Helper()
@@ -84,6 +112,8 @@ func documented(t *testing.T, text string) (*config.Config, error) {
 			return "", false
 		case name == "CREDENTIALS_DIRECTORY": // of systemd
 			return dir, true
+		case strings.HasPrefix(name, "WEBHOOK_SECRET"):
+			return "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", true
 		}
 		return secret, true
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mafesoftware/outbox-relay/internal/config"
+	"github.com/mafesoftware/outbox-relay/internal/plural"
 	"github.com/mafesoftware/outbox-relay/outbox"
 )
 
@@ -103,7 +104,7 @@ func (c *enqueueCmd) print(a *app, answers []outbox.Enqueued) error {
 		}
 	}
 	if there := len(answers) - written; there > 0 {
-		fmt.Fprintf(a.stderr, "%d written, %d were there already by tenant and key\n", written, there)
+		fmt.Fprintf(a.stderr, "%d written, %d %s there already by tenant and key\n", written, there, plural.Pick(there, "was", "were"))
 	}
 	return out.Flush()
 }

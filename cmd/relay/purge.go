@@ -10,6 +10,7 @@ import (
 
 	"github.com/mafesoftware/outbox-relay/admin"
 	"github.com/mafesoftware/outbox-relay/internal/config"
+	"github.com/mafesoftware/outbox-relay/internal/plural"
 	"github.com/mafesoftware/outbox-relay/outbox"
 )
 
@@ -22,7 +23,7 @@ type purgeCmd struct {
 // Run deletes finished messages.
 func (c *purgeCmd) Run(a *app) error {
 	if c.OlderThan <= 0 {
-		return fmt.Errorf("%w: --older-than must be above 0, such as 30d", errUsage)
+		return fmt.Errorf("%w: --older-than must be above 0, such as 30d, not %v", errUsage, c.OlderThan)
 	}
 	var states []outbox.State
 	for _, s := range c.State {
@@ -41,7 +42,7 @@ func (c *purgeCmd) Run(a *app) error {
 		if c.JSON {
 			return a.printJSON(map[string]int64{"deleted": deleted})
 		}
-		_, err = fmt.Fprintf(a.stdout, "%d messages deleted\n", deleted)
+		_, err = fmt.Fprintf(a.stdout, "%s deleted\n", plural.Of(deleted, "message"))
 		return err
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/mafesoftware/outbox-relay/admin"
+	"github.com/mafesoftware/outbox-relay/internal/plural"
 	"github.com/mafesoftware/outbox-relay/outbox"
 )
 
@@ -95,15 +96,15 @@ func (c changeFlags) print(a *app, r admin.Result, done string) error {
 		}
 	}
 	if c.Yes {
-		fmt.Fprintf(a.stdout, "%d messages %s", r.Changed, done)
+		fmt.Fprintf(a.stdout, "%s %s", plural.Of(r.Changed, "message"), done)
 	} else {
-		fmt.Fprintf(a.stdout, "dry run: %d messages would be %s", r.Matched(), done)
+		fmt.Fprintf(a.stdout, "dry run: %s would be %s", plural.Of(r.Matched(), "message"), done)
 	}
 	if r.Leased > 0 {
-		fmt.Fprintf(a.stdout, "; %d are held by a relay under a valid lease", r.Leased)
+		fmt.Fprintf(a.stdout, "; %d %s held by a relay under a valid lease", r.Leased, plural.Pick(r.Leased, "is", "are"))
 	}
 	if r.Held > 0 {
-		fmt.Fprintf(a.stdout, "; %d have changed or are locked: try again", r.Held)
+		fmt.Fprintf(a.stdout, "; %d %s locked: try again", r.Held, plural.Pick(r.Held, "has changed or is", "have changed or are"))
 	}
 	if !c.Yes && r.Matched() > 0 {
 		fmt.Fprint(a.stdout, "; --yes does it")

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"slices"
@@ -85,10 +86,15 @@ func emailSender(o config.Email, send func(context.Context, transporte.Email) (s
 }
 
 func loadTemplates(folder config.Path) (*plantillas.Set, error) {
+	const put = "put NAME.asunto.txt and NAME.txt or NAME.html for each email there, NAME.whatsapp.txt for each WhatsApp template (docs/templates.md)"
 	if info, err := os.Stat(string(folder)); err != nil || !info.IsDir() {
-		return nil, fmt.Errorf("templates: there is no folder %s", folder)
+		return nil, fmt.Errorf("templates: there is no folder %q: make it and %s", folder, put)
 	}
-	return plantillas.Load(os.DirFS(string(folder)))
+	files := os.DirFS(string(folder))
+	if there, err := fs.Glob(files, "[^.]*"); err == nil && len(there) == 0 {
+		return nil, fmt.Errorf("templates: the folder %q is empty: %s", folder, put)
+	}
+	return plantillas.Load(files)
 }
 
 // trusting trusts the authorities in a PEM file. No file means the system's.

@@ -29,7 +29,11 @@ func (c *statusCmd) Run(a *app) error {
 
 func (a *app) printStatus(s admin.Status) error {
 	out := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(out, "STATE\tCHANNEL\tMESSAGES\tDUE\tOLDEST DUE\tPAUSED\t")
+	if len(s.Counts) == 0 {
+		fmt.Fprintf(a.stdout, "%s is empty\n", s.Table)
+	} else {
+		fmt.Fprintln(out, "STATE\tCHANNEL\tMESSAGES\tDUE\tOLDEST DUE\tPAUSED\t")
+	}
 	estimated := false
 	for _, c := range s.Counts {
 		about := ""

@@ -124,7 +124,7 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	s := string(text)
 	if days, ok := strings.CutSuffix(s, "d"); ok {
 		n, err := strconv.ParseInt(days, 10, 32)
-		if err == nil && n >= 0 && n <= 100*366 {
+		if err == nil && -100*366 <= n && n <= 100*366 {
 			*d = Duration(n) * Duration(24*time.Hour)
 			return nil
 		}

@@ -6,6 +6,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -61,6 +62,14 @@ func sign(secret string, content []byte) (signature string, ok bool) {
 	mac := hmac.New(sha256.New, key)
 	mac.Write(content)
 	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil)), true
+}
+
+// CheckSecret returns an error that wraps outbox.ErrInvalidOptions if nothing can be signed with a secret. It does not show it.
+func CheckSecret(secret string) error {
+	if _, ok := sign(secret, nil); !ok {
+		return fmt.Errorf("%w: a secret is whsec_ and the base64 of 24 to 64 random bytes, such as openssl rand -base64 32 prints", outbox.ErrInvalidOptions)
+	}
+	return nil
 }
 
 const privatePrefix = "whsk_"
