@@ -103,10 +103,9 @@ func TestAQuestionIsBounded(t *testing.T) {
 	s := &session{pool: pgtest.Pool(t), limits: newLimits(patience)}
 	s.limits.statement = time.Second
 	defer s.close()
-	begun := time.Now()
-	_, err := value[string](t.Context(), s, "select pg_sleep(30)::text")
-	if outbox.SQLState(err) != "57014" || time.Since(begun) > 25*time.Second {
-		t.Errorf("got %v after %v, want 57014 after a second", err, time.Since(begun))
+	_, err := value[string](t.Context(), s, "select pg_sleep(600)::text")
+	if outbox.SQLState(err) != "57014" {
+		t.Errorf("got %v, want 57014", err)
 	}
 	if _, err := s.conn.Exec(t.Context(), "create table nothing (n int)"); err != nil {
 		t.Fatal(err)
@@ -163,7 +162,7 @@ func TestASilentServerIsNotWaitedFor(t *testing.T) {
 	defer pool.Close()
 	begun := time.Now()
 	r, err := Examine(t.Context(), pool, outbox.Table{}, Options{})
-	if took := time.Since(begun); err != nil || r.Broken != 1 || r.Findings[0].Name != "no-connection" || took > 20*time.Second {
+	if took := time.Since(begun); err != nil || r.Broken != 1 || r.Findings[0].Name != "no-connection" || took > patience {
 		t.Errorf("got %+v, %v after %v, want that there is no connection, and not to wait for ever", r, err, took)
 	}
 }

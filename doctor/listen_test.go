@@ -22,7 +22,7 @@ func TestAPoolerInTransactionModeIsFoundOut(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
 	through := pgtest.PoolOn(t, p.dsn, newPooler(t, p.dsn).dial)
-	p.opts.Timeout = 20 * time.Second // of which it listens for eight
+	p.opts.Timeout = 40 * time.Second // of which it listens for 16, and eight for each question
 	r := p.through(t, through)
 	p.opts.Timeout = patience
 	f := p.suffers(t, r, "listen-silent", "pooler-statements")

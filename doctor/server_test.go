@@ -163,6 +163,7 @@ func TestWhatHoldsBackAWholeServerIsFoundAndMended(t *testing.T) {
 		p.suffers(t, p.examine(t), "connections-few")
 	})
 	t.Run("autovacuum", func(t *testing.T) {
+		p.eventually(t, "select count(*) < 10 from pg_stat_activity where backend_type = 'client backend'") // those from before have ended
 		p.exec(t, "alter system set autovacuum = off")
 		p.exec(t, "select pg_reload_conf()")
 		p.eventually(t, "select setting = 'off' from pg_settings where name = 'autovacuum'")

@@ -1,6 +1,7 @@
 package metrics_test
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"math"
@@ -47,6 +48,7 @@ func open(t *testing.T, opts metrics.Options) scene {
 	if err != nil {
 		t.Fatal(err)
 	}
+	opts.Timeout = cmp.Or(opts.Timeout, patience) // on a machine that is loaded a look takes long
 	registry := prometheus.NewPedanticRegistry()
 	m, err := metrics.Register(registry, pool, outbox.Table{}, senders(sent), opts)
 	if err != nil {
@@ -130,6 +132,12 @@ func (s scene) want(t *testing.T, want float64, name string, labels ...string) {
 	if got := s.value(t, name, labels...); got != want {
 		t.Errorf("%s%v: got %v, want %v", name, labels, got, want)
 	}
+}
+
+// looked waits for the first look at the table: a scrape waits for it only a moment.
+func (s scene) looked(t *testing.T) {
+	t.Helper()
+	s.reaches(t, 1, "outbox_table_query_success", "outbox=public.outbox")
 }
 
 // reaches waits until a series has a value.

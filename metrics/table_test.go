@@ -20,6 +20,7 @@ func TestTheBacklogIsCountedByChannelAndState(t *testing.T) {
 	s.insert(t, "paloma", "", "", "h")
 	s.insert(t, "cuervo", "", "", "i")
 	s.insert(t, "correo", ", estado", ", 'enviado'", "j", "k")
+	s.looked(t)
 	const backlog = "outbox_backlog_messages"
 	s.want(t, 2, backlog, "channel=correo", "state=due")
 	s.want(t, 4, backlog, "channel=correo", "state=later")
@@ -47,6 +48,7 @@ func TestWhatIsPausedIsNotDue(t *testing.T) {
 	s.insert(t, "correo", ", programado_para", ", now() - interval '1 hour'", "a", "b")
 	s.insert(t, "correo", ", estado, bloqueado_hasta", ", 'procesando', now() - interval '2 hours'", "c")
 	s.insert(t, "whatsapp", "", "", "d")
+	s.looked(t)
 	s.want(t, 3, "outbox_backlog_messages", "channel=correo", "state=paused")
 	s.want(t, 0, "outbox_backlog_messages", "channel=correo", "state=due")
 	s.want(t, 0, "outbox_backlog_messages", "channel=correo", "state=expired")

@@ -103,10 +103,8 @@ func (s *served) webhookSender(channel string, o *config.Webhook, c config.Chann
 	}
 	all := endpoint(o.Endpoint)
 	for _, e := range append(slices.Collect(maps.Values(known)), all) {
-		for _, secret := range e.Secrets {
-			if err := webhook.CheckSecret(secret); err != nil {
-				return nil, fmt.Errorf("secrets: %w", err)
-			}
+		if slices.ContainsFunc(e.Secrets, func(secret string) bool { return !webhook.CanSign(secret) }) {
+			return nil, errors.New("secrets: each must be whsec_ and the base64 of 24 to 64 random bytes, such as openssl rand -base64 32 prints")
 		}
 	}
 	endpoints := func(ctx context.Context, m transporte.Message) (webhook.Endpoint, bool, error) {

@@ -38,7 +38,7 @@ func (a *app) untilSignal() context.Context {
 // cannot send itself one, or ignores it, it exits.
 func die(s os.Signal) {
 	if self, err := os.FindProcess(os.Getpid()); err == nil && self.Signal(s) == nil {
-		time.Sleep(time.Second)
+		time.Sleep(10 * time.Second) // on a machine that is loaded it takes a moment to arrive
 	}
 	os.Exit(1)
 }

@@ -17,9 +17,12 @@ import (
 func slowReceiver(t *testing.T) (url string, arrived chan struct{}, let chan struct{}) {
 	t.Helper()
 	arrived, let = make(chan struct{}, 10), make(chan struct{})
-	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		arrived <- struct{}{}
-		<-let
+		select {
+		case <-let:
+		case <-r.Context().Done(): // a test that has failed lets nothing
+		}
 	}))
 	t.Cleanup(server.Close)
 	return server.URL, arrived, let
@@ -53,9 +56,6 @@ func TestASignalInTheMiddleOfASendLetsItFinish(t *testing.T) {
 		t.Errorf("got %v, want exit code 0: %v", state, p.lines())
 	}
 	wantState(t, conn, "enviado")
-	if _, err := http.Get(p.url + "/healthz"); err == nil {
-		t.Error("/healthz is still served")
-	}
 }
 
 func TestASecondSignalEndsARelayAtOnce(t *testing.T) {

@@ -49,9 +49,13 @@ func startRelay(t *testing.T, dsn, configuration string) *process {
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = p.cmd.Process.Kill() })
-	address := make(chan string, 1)
+	address, read := make(chan string, 1), make(chan struct{})
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		<-read // which uses t
+	})
 	go func() {
+		defer close(read)
 		p.read(t, stderr, address)
 		p.ended <- p.cmd.Wait()
 	}()

@@ -6,7 +6,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
-	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -64,12 +63,10 @@ func sign(secret string, content []byte) (signature string, ok bool) {
 	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil)), true
 }
 
-// CheckSecret returns an error that wraps outbox.ErrInvalidOptions if nothing can be signed with a secret. It does not show it.
-func CheckSecret(secret string) error {
-	if _, ok := sign(secret, nil); !ok {
-		return fmt.Errorf("%w: a secret is whsec_ and the base64 of 24 to 64 random bytes, such as openssl rand -base64 32 prints", outbox.ErrInvalidOptions)
-	}
-	return nil
+// CanSign tells whether Send could sign with a secret.
+func CanSign(secret string) bool {
+	_, ok := sign(secret, nil)
+	return ok
 }
 
 const privatePrefix = "whsk_"
