@@ -40,7 +40,12 @@ const (
 // table and may create in its schema.
 func Up(ctx context.Context, conn *pgx.Conn, t outbox.Table) error {
 	return run(ctx, conn, t, func(m *migrate.Migrator) error {
-		if err := m.Migrate(ctx); err != nil {
+		err := m.Migrate(ctx)
+		var newer migrate.BadVersionError
+		if errors.As(err, &newer) {
+			return fmt.Errorf("%w: a newer release has updated it: update this program", outbox.ErrSchema)
+		}
+		if err != nil {
 			return err
 		}
 		return mend(ctx, conn, t)
