@@ -91,7 +91,7 @@ func barWriters(ctx context.Context, b *bench) error {
 		if err != nil {
 			return err
 		}
-		run := writersRun{suite: "writers", rounds: 3, slice: 3 * time.Second, relay: true, write: oneStatement}
+		run := writersRun{suite: "writers", rounds: 5, slice: 3 * time.Second, relay: true, write: oneStatement}
 		if err := b.measureWriters(ctx, s, run, []int{32}, drainingContenders...); err != nil {
 			return err
 		}
