@@ -246,13 +246,13 @@ func TestTheSchemaInTheDocumentsIsThatOfTheStructs(t *testing.T) {
 
 func TestTimesAreWrittenShortAndReadInDays(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]string{"30d": "30d", "48h": "2d", "90m": "1h30m", "60s": "1m", "1h0m5s": "1h0m5s", "250ms": "250ms", "0": "0s", "36h": "36h", "0d": "0s"} {
+	for text, want := range map[string]string{"30d": "30d", "48h": "2d", "90m": "1h30m", "60s": "1m", "1h0m5s": "1h0m5s", "250ms": "250ms", "0": "0s", "36h": "36h", "0d": "0s", "-1d": "-24h"} {
 		var d Duration
 		if err := d.UnmarshalText([]byte(text)); err != nil || d.String() != want {
 			t.Errorf("%s: got %s, %v, want %s", text, d, err, want)
 		}
 	}
-	for _, text := range []string{"", "d", "1", "-1d", "1.5d", "99999d", "1w", "1 h"} {
+	for _, text := range []string{"", "d", "1", "1.5d", "99999d", "-99999d", "1w", "1 h"} {
 		var d Duration
 		if err := d.UnmarshalText([]byte(text)); err == nil {
 			t.Errorf("%q: got %s, want an error", text, d)
