@@ -144,3 +144,22 @@ func count(t *testing.T, f fixture, query string) (n int) {
 	}
 	return n
 }
+
+// Postgres and people know dates without a number: what is due since ever is due.
+func TestSessionThatTakesNothingTellsOfARowThatIsDueSinceEver(t *testing.T) {
+	t.Parallel()
+	f := open(t)
+	f.session = f.open(t, false)
+	f.add(t, fields{"programado_para": "'-infinity'"})
+	tx, err := f.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	if _, err := tx.Exec(t.Context(), "select from outbox for update"); err != nil {
+		t.Fatal(err)
+	}
+	if b := f.take(t, 10); b.Snapshot != "" || b.Next.IsZero() || b.Next.After(b.Now) {
+		t.Errorf("got %q, next %v, want no snapshot and a next look at once", b.Snapshot, b.Next)
+	}
+}
