@@ -248,3 +248,29 @@ func differs(t *testing.T, conn *pgx.Conn, table outbox.Table, want bool) {
 		t.Errorf("the trigger differs: got %t, %v, want %t", got, err, want)
 	}
 }
+
+// Whoever disables it may have begun before Up looked.
+func TestUpThatWaitsForATriggerToBeDisabledLeavesItDisabled(t *testing.T) {
+	t.Parallel()
+	conn := fresh(t)
+	up(t, conn, outbox.Table{})
+	exec(t, conn, sql.Fill("create or replace trigger zz_outbox_wake after insert on {{table}} referencing new table as new_rows for each statement execute function {{function}}()", outbox.Table{}.Names()))
+	person, migrating := beside(t, conn), beside(t, conn)
+	tx, err := person.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, person, "alter table outbox disable trigger zz_outbox_wake")
+	done := start(t, func() error { return migrate.Up(t.Context(), migrating, outbox.Table{}) })
+	eventually(t, conn, waits, "%")
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	differs(t, conn, outbox.Table{}, false)
+	if got := value[string](t, conn, "select tgenabled::text from pg_trigger where tgname = 'zz_outbox_wake'"); got != "D" {
+		t.Errorf("the trigger is enabled as %s, want D: disabled", got)
+	}
+}

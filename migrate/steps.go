@@ -174,6 +174,14 @@ func (s step) wake(ctx context.Context, conn *pgx.Conn) error {
 	if err != nil || there != nil && there.Fits(s.names) {
 		return err
 	}
+	if there != nil { // look again under the lock: a person may have disabled it meanwhile
+		if err = s.execLocking(ctx, conn, "lock table {{table}} in share row exclusive mode"); err != nil {
+			return err
+		}
+		if there, err = readTrigger(ctx, conn, s.t); err != nil {
+			return err
+		}
+	}
 	statements := []string{sql.Triggers}
 	if there != nil {
 		if stays := map[string]string{"D": "disable", "R": "enable replica", "A": "enable always"}[there.Enabled]; stays != "" {
