@@ -39,7 +39,8 @@ func (s *Store) NewSession(ctx context.Context, conn *pgx.Conn, durable bool, li
 }
 
 // Take is Store.Take. It calls begin as soon as the claim is committed, and gives the batch once the next due time is known:
-// both are asked for in one round trip, in a transaction each. When it fails after begin, it gives the batch with the error.
+// both are asked for in one round trip, in a transaction each. When it fails after begin, it gives the batch with the error;
+// an empty one tells nothing then.
 // Of a claim that takes nothing, it is the second that tells the time and the snapshot, which is empty when something has
 // fallen due since.
 func (s *Session) Take(ctx context.Context, ask Ask, begin func(*Batch)) (*Batch, error) {

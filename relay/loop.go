@@ -198,6 +198,7 @@ func (l *loop) claim(ctx context.Context) bool {
 		return false
 	}
 	l.took(ctx, ask, b)
+	b.Rows = nil // each row knows its batch, and one that is sent for long would keep them all
 	if crossed {
 		l.silenced = false
 		l.watch.Done()

@@ -204,8 +204,8 @@ func (r *relay) takeOn(ctx context.Context, ask claim.Ask, loan *notify.Loan, be
 		r.session = nil
 		r.log.Info("the session that listens does not claim, the pool does", "err", retry.Reason(err))
 	}
-	if !begun {
-		return nil
+	if !begun || err != nil && len(b.Rows)+len(b.Closed) == 0 {
+		return nil // nothing was taken, and nobody knows when the next row falls due
 	}
 	return b
 }
