@@ -96,7 +96,7 @@ func (p *process) get(t *testing.T, path string) (status int, body string) {
 	t.Helper()
 	response, err := http.Get(p.url + path)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v; the process says %v", err, p.lines())
 	}
 	defer response.Body.Close()
 	b, err := io.ReadAll(response.Body)
