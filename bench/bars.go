@@ -39,7 +39,7 @@ var bars = []bar{
 	{"memory", "resident set while draining 50,000, MB", 40, false, value("memory", "plain", "ours, tuned", "", "resident")},
 	{"senders-email", "emails/s by Resend's sender, 64 at once", 5000, true, value("senders", "plain", resendContender.name, "", "rate")},
 	{"senders-webhook", "signed webhooks/s, 64 at once", 5000, true, value("senders", "plain", webhookContender.name, "", "rate")},
-	{"senders-smtp", "emails/s by SMTP over a pool of 4", 1000, true, value("senders", "plain", smtpContender.name, "", "rate")},
+	{"senders-smtp", "emails/s by SMTP over a pool of 5", 1000, true, value("senders", "plain", smtpContender.name, "", "rate")},
 	{"senders-hang", "emails/s beside a channel that hangs / without it", 0.95, true, ratio("senders", "plain", hangContender.name, resendContender.name, "", "rate")},
 }
 

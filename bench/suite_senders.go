@@ -34,7 +34,7 @@ var sendersOptions = relay.Options{Concurrency: 64, Batch: 500,
 var (
 	resendContender  = throughSender("email, Resend", "plantillas, Correo and resend to a stub over HTTP, 64 at once", 0, resendSender)
 	webhookContender = throughSender("webhook", "webhook, signed once, to a stub over HTTP, 64 at once", 0, webhookSender)
-	smtpContender    = throughSender("email, SMTP", "plantillas, Correo and smtp to a stub, a pool of 4 connections, no TLS", 0, smtpSender)
+	smtpContender    = throughSender("email, SMTP", "plantillas, Correo and smtp to a stub, a pool of 5 connections, no TLS", 0, smtpSender)
 	hangContender    = throughSender("email, Resend, beside a channel that hangs",
 		"the same beside as many older messages of a channel whose 64 calls at once all hang until their timeout of 1 s", 1, resendSender)
 )

@@ -35,9 +35,9 @@ const (
 )
 
 // Up brings the outbox to the newest version, and puts back what was lost since: a dropped trigger, an invalid index, a
-// trigger that was edited. One that somebody disabled stays disabled. conn must be a session of its own: not in a transaction, not through a
-// pooler in transaction mode. An interrupted Up leaves a state from which the next one goes on. The role must own the
-// table and may create in its schema.
+// trigger that was edited. One that somebody disabled stays disabled. conn must be a session of its own: not in a
+// transaction, not through a pooler in transaction mode. An interrupted Up leaves a state from which the next one goes on.
+// The role must own the table and may create in its schema.
 func Up(ctx context.Context, conn *pgx.Conn, t outbox.Table) error {
 	return run(ctx, conn, t, func(m *migrate.Migrator) error {
 		err := m.Migrate(ctx)

@@ -49,7 +49,7 @@ type SMTP struct {
 	Password          Secret   `yaml:"password" help:"Goes with username."`
 	TLS               string   `yaml:"tls" enum:"starttls,starttls_always,implicit,none" help:"Default starttls; implicit for port 465."`
 	CAFile            Path     `yaml:"ca_file" help:"PEM file of a private certificate authority. Default the system's."`
-	MaxConnections    int      `yaml:"max_connections" help:"Messages sent at once, 1 to 100. Default 4."`
+	MaxConnections    int      `yaml:"max_connections" help:"Messages sent at once, 1 to 100: no fewer than the concurrency of the channel. Default 5."`
 	IdleTimeout       Duration `yaml:"idle_timeout" help:"How long a connection is kept for the next message. Default 30s."`
 	MaxMessages       int      `yaml:"max_messages" help:"Messages of one connection. Default 100."`
 	LocalName         string   `yaml:"local_name" help:"Name in EHLO. Default the host's."`

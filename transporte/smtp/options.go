@@ -55,7 +55,8 @@ type Options struct {
 	TLS TLS
 	// TLSConfig is for a private certificate authority. Nil trusts the system's. ServerName is the server's name if empty.
 	TLSConfig *tls.Config
-	// MaxConnections is how many messages are sent at once, 1 to 100. Zero means 4. Further ones wait.
+	// MaxConnections is how many messages are sent at once, 1 to 100. Zero means 5, as many as a channel of the relay sends
+	// at once by default. Further ones wait, half of their time at most.
 	MaxConnections int
 	// IdleTimeout is how long a connection is kept for the next message, at least 1 ms. Zero means 30 s; servers hang up
 	// after some minutes.
@@ -78,7 +79,7 @@ type Options struct {
 // Format prints the user's name only, so that a log of the options holds no password.
 func (o Options) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "smtp.Options{Username:%s}", o.Username) }
 
-func (o Options) maxConnections() int        { return cmp.Or(o.MaxConnections, 4) }
+func (o Options) maxConnections() int        { return cmp.Or(o.MaxConnections, 5) }
 func (o Options) idleTimeout() time.Duration { return cmp.Or(o.IdleTimeout, 30*time.Second) }
 func (o Options) maxMessages() int           { return cmp.Or(o.MaxMessages, 100) }
 func (o Options) timeout() time.Duration     { return cmp.Or(o.Timeout, time.Minute) }

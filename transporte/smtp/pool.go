@@ -30,8 +30,12 @@ func newPool(connections int, idleTimeout time.Duration) *pool {
 	return &pool{turns: make(chan struct{}, connections), idleTimeout: idleTimeout}
 }
 
-// enter waits for a turn.
+// enter waits for a turn, for half of the time at most: an email that begins later might be cut when it has left already, and
+// arrive twice.
 func (p *pool) enter(ctx context.Context) error {
+	end, _ := ctx.Deadline()
+	ctx, cancel := context.WithTimeout(ctx, time.Until(end)/2)
+	defer cancel()
 	if ctx.Err() == nil { // select would choose by chance
 		select {
 		case p.turns <- struct{}{}:

@@ -102,11 +102,36 @@ func TestNoMoreThanMaxConnectionsAreInUse(t *testing.T) {
 // piped returns a Client whose server is in the same bubble of synctest.
 func piped(t *testing.T, s *server) *smtp.Client {
 	t.Helper()
-	c, err := smtp.New("smtp.club.example:587", smtp.Options{DialContext: s.dial})
+	return pipedWith(t, s, smtp.Options{})
+}
+
+func pipedWith(t *testing.T, s *server, opts smtp.Options) *smtp.Client {
+	t.Helper()
+	opts.DialContext = s.dial
+	c, err := smtp.New("smtp.club.example:587", opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// One that begins late may be cut after it has left, and arrives twice.
+func TestAnEmailWaitsForItsTurnHalfOfItsTimeAtMost(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := replying("MAIL", hang)
+		defer s.stop()
+		c := pipedWith(t, s, smtp.Options{MaxConnections: 1})
+		begun := time.Now()
+		var first sync.WaitGroup
+		first.Go(func() { checkFailure(t, failure(t, t.Context(), c), outbox.Network, "timeout", false) })
+		synctest.Wait()
+		checkFailure(t, failure(t, t.Context(), c), outbox.Network, "sin_turno", false)
+		if took := time.Since(begun); took != 30*time.Second {
+			t.Errorf("it waited %s, want half a minute", took)
+		}
+		first.Wait()
+	})
 }
 
 func TestAnIdleConnectionSaysGoodbyeAfterItsTime(t *testing.T) {

@@ -60,8 +60,8 @@ func New(addr string, opts Options) (*Client, error) {
 //
 // Every error is a *transporte.Error. A reply of the server is its code, such as "550 5.1.1", in the category that the
 // table in replies.go gives it. Without one it is transient (red), with code conexion, dns, tls, tls_certificado,
-// respuesta_invalida (that is not SMTP), sin_respuesta (the connection broke), timeout, cancelado, or sin_turno (ctx ended
-// before one of MaxConnections was free). Its Uncertain is set from the final dot on.
+// respuesta_invalida (that is not SMTP), sin_respuesta (the connection broke), timeout, cancelado, or sin_turno (none of
+// MaxConnections was free in the first half of the time). Its Uncertain is set from the final dot on.
 //
 // A Token that fails is transient: red, credenciales_excepcion.
 //
