@@ -6,6 +6,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/mafesoftware/outbox-relay/outbox"
 )
 
 //go:embed grants.sql
@@ -43,12 +48,25 @@ func (e *exam) enqueueNeeds() needs {
 	}
 }
 
-func (e *exam) grants(ctx context.Context) (string, []Finding, error) {
-	lacks, commands, err := e.missing(ctx, e.who.User, e.relayNeeds())
-	if e.paused.there && !e.paused.readable {
-		lacks = strings.TrimPrefix(lacks+", select on the pauses", ", ")
-		commands = append(commands, fmt.Sprintf("grant select on %s to %s", e.names["pause_table"], quote(e.who.User)))
+// MissingGrants gives the role that the pool has and the statements that grant it what it lacks to claim and to record, a
+// part of what Examine asks for. It opens one session of its own, and waits for timeout at most.
+func MissingGrants(ctx context.Context, pool *pgxpool.Pool, t outbox.Table, timeout time.Duration) (role string, grants []string, err error) {
+	e := newExam(pool, t, Options{Timeout: timeout})
+	defer e.main.close()
+	if err := e.identify(ctx); err != nil {
+		return "", nil, err
 	}
+	if _, _, err := e.pauses(ctx); err != nil {
+		return "", nil, err
+	}
+	n := e.relayNeeds()
+	n.functions = nil // without them it polls
+	_, grants, err = e.relayLacks(ctx, n)
+	return e.who.User, grants, err
+}
+
+func (e *exam) grants(ctx context.Context) (string, []Finding, error) {
+	lacks, commands, err := e.relayLacks(ctx, e.relayNeeds())
 	if err != nil || len(commands) == 0 {
 		return fmt.Sprintf("role %q may do what a relay does", e.who.User), nil, err
 	}
@@ -57,6 +75,16 @@ func (e *exam) grants(ctx context.Context) (string, []Finding, error) {
 		what += "; it may enqueue, so this may be the application's connection and not the relay's"
 	}
 	return "", []Finding{found("grants-missing", what, commands...)}, nil
+}
+
+// relayLacks says what the role of the pool lacks, and the grants.
+func (e *exam) relayLacks(ctx context.Context, n needs) (lacks string, grants []string, err error) {
+	lacks, grants, err = e.missing(ctx, e.who.User, n)
+	if e.paused.there && !e.paused.readable {
+		lacks = strings.TrimPrefix(lacks+", select on the pauses", ", ")
+		grants = append(grants, fmt.Sprintf("grant select on %s to %s", e.names["pause_table"], quote(e.who.User)))
+	}
+	return lacks, grants, err
 }
 
 // enqueueGrants looks at the roles that only enqueue.

@@ -236,13 +236,13 @@ func TestTheCatalogIsWhatTheCheckFinds(t *testing.T) {
 	}
 }
 
-// The text is for people: the worst first, in columns, commands as they stand.
+// The text is for people: the worst first, in columns, commands as they stand and SQL with its end.
 func TestTheTextIsAlignedTheWorstFirst(t *testing.T) {
 	t.Parallel()
 	r := newReport("t", []Finding{
 		{Name: "clock", Severity: OK, What: "f"},
 		{Name: "no-relay", Severity: Warning, What: "n", Why: "y", Mend: "m"},
-		{Name: "trigger-missing", Severity: Broken, What: "w", Why: "y", Mend: "m", Commands: []string{"relay migrate up"}},
+		{Name: "trigger-missing", Severity: Broken, What: "w", Why: "y", Mend: "m", Commands: []string{"drop index i", "relay migrate up"}},
 	})
 	var b strings.Builder
 	if err := r.WriteText(&b); err != nil {
@@ -251,6 +251,7 @@ func TestTheTextIsAlignedTheWorstFirst(t *testing.T) {
 	want := `broken   trigger-missing  w
                           why: y
                           mend: m
+                            drop index i;
                             relay migrate up
 warning  no-relay         n
                           why: y

@@ -61,6 +61,9 @@ func TestChannelsThatNoSenderServesAreFound(t *testing.T) {
 	p.opts.LeaveUnknownChannels = false
 	p.exec(t, "update OUTBOX set estado = 'descartado', ultimo_error_codigo = 'transporte_no_configurado'")
 	p.suffers(t, p.examine(t), "channel-unserved")
+	p.exec(t, "update OUTBOX set actualizado_en = now() - interval '25 hours'")
+	p.recovers(t, p.examine(t)) // history
+	p.exec(t, "update OUTBOX set actualizado_en = now()")
 	p.exec(t, "update OUTBOX set estado = 'enviado', ultimo_error_codigo = null")
 	p.recovers(t, p.examine(t)) // what was sent once does not matter
 	p.exec(t, "update OUTBOX set estado = 'pendiente'")

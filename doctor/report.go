@@ -70,7 +70,7 @@ func newReport(table string, findings []Finding) Report {
 	return r
 }
 
-// WriteText writes the report for people. Commands stand on lines of their own, to be copied.
+// WriteText writes the report for people. Commands stand on lines of their own, to be copied, SQL with its semicolon.
 func (r Report) WriteText(w io.Writer) error {
 	name := 0
 	for _, f := range r.Findings {
@@ -85,6 +85,9 @@ func (r Report) WriteText(w io.Writer) error {
 		}
 		fmt.Fprintf(&b, "%swhy: %s\n%smend: %s\n", indent, f.Why, indent, f.Mend)
 		for _, command := range f.Commands {
+			if !strings.HasPrefix(command, "relay ") {
+				command += ";" // several are pasted at once
+			}
 			fmt.Fprintf(&b, "%s  %s\n", indent, command)
 		}
 	}

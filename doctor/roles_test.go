@@ -59,6 +59,9 @@ func TestTheGrantsOfThePageAreThoseThatTheDoctorAsksFor(t *testing.T) {
 		p.exec(t, grant)
 	}
 	p.recovers(t, p.through(t, pool))
+	if _, lacks, err := doctor.MissingGrants(t.Context(), pool, p.table, patience); err != nil || len(lacks) > 0 {
+		t.Errorf("to claim and record: got %q, %v, want that nothing is missing", lacks, err)
+	}
 	for role, finding := range map[string]string{"relay": "grants-missing", "aplicacion": "enqueue-grants-missing"} {
 		to := map[string]string{"relay": relayRole, "aplicacion": enqueueRole}[role]
 		for _, grant := range p.pageGrants(t, role, to) {

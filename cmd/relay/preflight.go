@@ -2,16 +2,13 @@ package main
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/mafesoftware/outbox-relay/doctor"
 	"github.com/mafesoftware/outbox-relay/outbox"
 )
-
-//go:embed grants.sql
-var grantsSQL string
 
 // preflight finds what would keep this relay from ever sending: a log-in that the server refuses, a table that does not fit,
 // a right that is missing. A database that is away is no reason, since the relay waits for it.
@@ -47,10 +44,8 @@ var errGrants = errors.New("a right is missing")
 
 // granted returns an error that wraps errGrants if the role may not do what a relay does.
 func (s *served) granted(ctx context.Context) error {
-	var role string
-	var missing []string
-	table := s.table.WithDefaults()
-	if err := s.pool.QueryRow(ctx, grantsSQL, table.Schema, table.Name, table.PauseTable()).Scan(&role, &missing); err != nil {
+	role, missing, err := doctor.MissingGrants(ctx, s.pool, s.table, connectTimeout)
+	if err != nil {
 		return err
 	}
 	if len(missing) > 0 {
