@@ -115,15 +115,15 @@ func run(ctx context.Context, conn *pgx.Conn, t outbox.Table, move func(*migrate
 	}
 	unlock, err := lock(ctx, conn)
 	if err != nil {
-		return fmt.Errorf("migrate %s: %w", t, err)
+		return failed(t, err)
 	}
 	defer unlock()
 	if err := ensureSchema(ctx, conn, t); err != nil {
-		return fmt.Errorf("migrate %s: %w", t, err)
+		return failed(t, err)
 	}
 	m, err := migrate.NewMigrator(ctx, conn, t.Names()["version_table"])
 	if err != nil {
-		return fmt.Errorf("migrate %s: %w", t, err)
+		return failed(t, err)
 	}
 	m.Migrations = steps(t)
 	deadline := time.Now().Add(patience)
@@ -131,14 +131,24 @@ func run(ctx context.Context, conn *pgx.Conn, t outbox.Table, move func(*migrate
 		err := move(m)
 		if !passes(err) || time.Now().After(deadline) {
 			if err != nil {
-				return fmt.Errorf("migrate %s: %w", t, err)
+				return failed(t, err)
 			}
 			return nil
 		}
 		if err := sleep(ctx, lockTimeout/2+rand.N(lockTimeout)); err != nil {
-			return fmt.Errorf("migrate %s: %w", t, err)
+			return failed(t, err)
 		}
 	}
+}
+
+// failed is the error of a migration, with what to do when the role may not.
+func failed(t outbox.Table, err error) error {
+	if outbox.SQLState(err) != "42501" {
+		return fmt.Errorf("migrate %s: %w", t, err)
+	}
+	schema := pgx.Identifier{t.SchemaName()}.Sanitize()
+	return fmt.Errorf("migrate %s: run it as the owner of the table, or create schema %s if there is none and grant create on schema %s to this role: %w",
+		t, schema, schema, err)
 }
 
 // passes tells whether an error is gone once somebody else's transaction ends: a lock that was not available, or a

@@ -201,7 +201,7 @@ func TestRoleWithoutRightsIsToldWhatItLacks(t *testing.T) {
 		{outbox.Table{Schema: "ajena"}, "must be owner of table outbox"},
 	} {
 		err := migrate.Up(t.Context(), conn, test.table)
-		refused(t, err, nil, test.word, test.table.String())
+		refused(t, err, nil, test.word, test.table.String(), "run it as the owner of the table", `grant create on schema "`+test.table.Schema+`" to this role`)
 		if state := outbox.SQLState(err); state != "42501" {
 			t.Errorf("%s: got SQLSTATE %q, want 42501", test.table, state)
 		}

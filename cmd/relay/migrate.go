@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -76,7 +77,11 @@ func (a *app) migrateOne(o config.Outbox, move func(context.Context, *pgx.Conn, 
 	if err != nil {
 		return err
 	}
+	var lost []string
 	if move != nil {
+		if lost, err = lostParts(a.ctx, conn, table); err != nil {
+			return err
+		}
 		if err := move(a.ctx, conn, table); err != nil {
 			return err
 		}
@@ -94,6 +99,44 @@ func (a *app) migrateOne(o config.Outbox, move func(context.Context, *pgx.Conn, 
 	case differed && version > 0:
 		about = "; its trigger was not as this release makes it, and was made anew"
 	}
+	if len(lost) > 0 && version == newest {
+		about += "; put back: " + strings.Join(lost, ", ")
+	}
 	_, err = fmt.Fprintf(a.stdout, "%s is at version %d of %d%s\n", table, version, newest, about)
 	return err
+}
+
+// lostParts are what a table of the newest version lacks, and up puts back.
+func lostParts(ctx context.Context, conn *pgx.Conn, t outbox.Table) (lost []string, err error) {
+	version, newest, err := migrate.Status(ctx, conn, t)
+	if outbox.SQLState(err) == "42501" { // up says what to do
+		return nil, nil
+	}
+	if err != nil || version != newest {
+		return nil, err
+	}
+	in, err := t.Inspect(ctx, conn)
+	if err != nil {
+		return nil, err
+	}
+	if !in.Exists {
+		return []string{"the table"}, nil
+	}
+	valid := func(index *bool) bool { return index != nil && *index }
+	for _, part := range []struct {
+		name  string
+		there bool
+	}{
+		{"the columns clave_orden and cabeceras", in.Optional()},
+		{"the unique index on tenant and key", in.KeyIndex},
+		{"the index on the due time", valid(in.DueIndex)},
+		{"the index of what failed", valid(in.FailedIndex)},
+		{"the table of pauses", in.Pauses},
+		{"the trigger", in.Trigger != outbox.TriggerMissing},
+	} {
+		if !part.there {
+			lost = append(lost, part.name)
+		}
+	}
+	return lost, nil
 }
