@@ -148,12 +148,33 @@ func (s *served) webhookSender(channel string, o *config.Webhook, c config.Chann
 		}
 		return e, found, err
 	}
-	return webhook.New(endpoints, webhook.Options{
+	sender, err := webhook.New(endpoints, webhook.Options{
 		Timeout: c.Timeout.Std(), Allow: o.Allow, Ports: o.Ports, AllowHTTP: o.AllowHTTP, Development: o.Development, TLSConfig: authority,
 		Gone: func(_ context.Context, m transporte.Message) {
 			s.options.Log.Warn("endpoint wants no more webhooks", "channel", channel, "tenant", m.TenantID, "id", m.ID)
 		},
 	})
+	if err != nil {
+		return nil, err
+	}
+	return sender, checkURLs(sender, o)
+}
+
+// checkURLs finds the endpoints to which every message would be discarded. One without a URL has the message's destination.
+func checkURLs(sender *webhook.Sender, o *config.Webhook) error {
+	if o.URL != "" {
+		if err := sender.CheckURL(o.URL); err != nil {
+			return err
+		}
+	}
+	for _, tenant := range slices.Sorted(maps.Keys(o.Tenants)) {
+		if url := o.Tenants[tenant].URL; url != "" {
+			if err := sender.CheckURL(url); err != nil {
+				return &within{"tenants." + tenant, err}
+			}
+		}
+	}
+	return nil
 }
 
 func endpoint(e config.Endpoint) webhook.Endpoint {
