@@ -49,7 +49,7 @@ func (b Backoff) Validate() error {
 	case math.IsNaN(b.Factor) || b.factor() < 1:
 		return invalidField("Backoff.Factor", "must be at least 1, got %v", b.Factor)
 	case b.cap() < b.base():
-		return invalidField("Backoff.Cap", "must be at least Base (%v), got %v", b.base(), b.Cap)
+		return invalidField("Backoff.Cap", "must be at least the base (%v), got %v", b.base(), b.Cap)
 	case math.IsNaN(b.Jitter) || b.Jitter > 1:
 		return invalidField("Backoff.Jitter", "must be at most 1, got %v", b.Jitter)
 	}

@@ -86,12 +86,22 @@ func (a *app) parse(args []string) (*kong.Context, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w; see relay help", errUsage, err)
+		return nil, fmt.Errorf("%w: %w; see relay help", errUsage, unknownCommand(err))
 	}
 	a.source = config.Source{File: grammar.File, Outbox: grammar.Outbox, Flags: map[string]string{}, Env: a.env}
 	tableFlags.read(a.source.Flags)
 	relayFlags.read(a.source.Flags)
 	return parsed, nil
+}
+
+// unknownCommand says what is wrong with a first word that is no command: kong takes it for an argument.
+func unknownCommand(err error) error {
+	var wrong *kong.ParseError
+	word, is := strings.CutPrefix(err.Error(), "unexpected argument ")
+	if is && errors.As(err, &wrong) && wrong.Context.Selected() == nil {
+		return errors.New("unknown command " + word)
+	}
+	return err
 }
 
 // errUsage is wrapped by errors of the command line.

@@ -27,6 +27,9 @@ func (s *served) kapsoSender(channel string, o *config.Kapso) (transporte.Sender
 	for tenant, t := range o.Tenants {
 		known[tenant] = kapso.Credentials{APIKey: string(t.APIKey), PhoneNumberID: t.PhoneNumberID, Language: t.Language}
 	}
+	if err := checkCredentials(kapso.Credentials{APIKey: string(o.APIKey), PhoneNumberID: o.PhoneNumberID}, known); err != nil {
+		return nil, err
+	}
 	find, err := lookup(s, channel, known, o.Lookup)
 	if err != nil {
 		return nil, err
@@ -51,6 +54,9 @@ func (s *served) metaSender(channel string, o *config.Meta) (transporte.Sender, 
 	for tenant, t := range o.Tenants {
 		known[tenant] = meta.Credentials{Token: string(t.Token), PhoneNumberID: t.PhoneNumberID, Language: t.Language}
 	}
+	if err := checkCredentials(meta.Credentials{Token: string(o.Token), PhoneNumberID: o.PhoneNumberID}, known); err != nil {
+		return nil, err
+	}
 	find, err := lookup(s, channel, known, o.Lookup)
 	if err != nil {
 		return nil, err
@@ -65,6 +71,27 @@ func (s *served) metaSender(channel string, o *config.Meta) (transporte.Sender, 
 	}
 	return whatsappSender(o.WhatsApp, credentials, provider.Send)
 }
+
+// checkCredentials finds what would have every message of a tenant discarded.
+func checkCredentials[C interface{ Check() error }](all C, tenants map[string]C) error {
+	if err := all.Check(); err != nil {
+		return err
+	}
+	for _, tenant := range slices.Sorted(maps.Keys(tenants)) {
+		if err := tenants[tenant].Check(); err != nil {
+			return &within{"tenants." + tenant, err}
+		}
+	}
+	return nil
+}
+
+// within is an error about what stands in a key of a channel.
+type within struct {
+	key string
+	error
+}
+
+func (w *within) Unwrap() error { return w.error }
 
 func whatsappSender[C any](
 	o config.WhatsApp, credentials func(context.Context, string) (C, bool, error), send func(context.Context, C, transporte.Template) (string, error),
@@ -121,12 +148,33 @@ func (s *served) webhookSender(channel string, o *config.Webhook, c config.Chann
 		}
 		return e, found, err
 	}
-	return webhook.New(endpoints, webhook.Options{
+	sender, err := webhook.New(endpoints, webhook.Options{
 		Timeout: c.Timeout.Std(), Allow: o.Allow, Ports: o.Ports, AllowHTTP: o.AllowHTTP, Development: o.Development, TLSConfig: authority,
 		Gone: func(_ context.Context, m transporte.Message) {
 			s.options.Log.Warn("endpoint wants no more webhooks", "channel", channel, "tenant", m.TenantID, "id", m.ID)
 		},
 	})
+	if err != nil {
+		return nil, err
+	}
+	return sender, checkURLs(sender, o)
+}
+
+// checkURLs finds the endpoints to which every message would be discarded. One without a URL has the message's destination.
+func checkURLs(sender *webhook.Sender, o *config.Webhook) error {
+	if o.URL != "" {
+		if err := sender.CheckURL(o.URL); err != nil {
+			return err
+		}
+	}
+	for _, tenant := range slices.Sorted(maps.Keys(o.Tenants)) {
+		if url := o.Tenants[tenant].URL; url != "" {
+			if err := sender.CheckURL(url); err != nil {
+				return &within{"tenants." + tenant, err}
+			}
+		}
+	}
+	return nil
 }
 
 func endpoint(e config.Endpoint) webhook.Endpoint {

@@ -91,6 +91,9 @@ func enqueueAll(ctx context.Context, tx pgx.Tx, table outbox.Table, from *lines)
 }
 
 func (c *enqueueCmd) print(a *app, answers []outbox.Enqueued) error {
+	if len(answers) == 0 {
+		fmt.Fprintln(a.stderr, "nothing to enqueue: standard input has no message")
+	}
 	out := bufio.NewWriter(a.stdout)
 	written := 0
 	for _, answer := range answers {

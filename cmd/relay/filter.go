@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/mafesoftware/outbox-relay/admin"
@@ -11,6 +12,7 @@ import (
 
 // filterFlags say which messages are meant.
 type filterFlags struct {
+	IDs      []string `arg:"" optional:"" name:"id" help:"These messages, as by --id."`
 	ID       []string `name:"id" help:"These messages." placeholder:"ID" group:"Filter"`
 	State    []string `help:"pendiente, procesando, enviado, fallido or descartado." placeholder:"STATE" group:"Filter"`
 	Channel  string   `help:"Of this channel." placeholder:"NAME" group:"Filter"`
@@ -23,7 +25,7 @@ type filterFlags struct {
 }
 
 func (f filterFlags) filter() admin.Filter {
-	a := admin.Filter{IDs: f.ID, Channel: f.Channel, TenantID: f.Tenant, Key: f.Key, Category: f.Category, Code: f.Code,
+	a := admin.Filter{IDs: slices.Concat(f.IDs, f.ID), Channel: f.Channel, TenantID: f.Tenant, Key: f.Key, Category: f.Category, Code: f.Code,
 		Since: f.Since.Time, Until: f.Until.Time}
 	for _, s := range f.State {
 		a.States = append(a.States, outbox.State(s))
@@ -33,7 +35,7 @@ func (f filterFlags) filter() admin.Filter {
 
 // empty tells whether nothing was said: a change of everything must be asked for.
 func (f filterFlags) empty() bool {
-	return len(f.ID)+len(f.State) == 0 && f.Channel+f.Tenant+f.Key+f.Category+f.Code == "" && f.Since.IsZero() && f.Until.IsZero()
+	return len(f.IDs)+len(f.ID)+len(f.State) == 0 && f.Channel+f.Tenant+f.Key+f.Category+f.Code == "" && f.Since.IsZero() && f.Until.IsZero()
 }
 
 // instant is a time, absolute or so long ago.

@@ -25,7 +25,11 @@ func (a *app) buildSenders(conf *config.Config, s *served) error {
 	for _, name := range slices.Sorted(maps.Keys(s.Channels)) {
 		sender, err := s.buildSender(name, s.Channels[name], a.stdout)
 		if err != nil {
-			faults = append(faults, conf.Fault(s.Outbox, "channels."+name, err))
+			key := "channels." + name
+			if inner := (*within)(nil); errors.As(err, &inner) {
+				key += "." + inner.key
+			}
+			faults = append(faults, conf.Fault(s.Outbox, key, err))
 			continue
 		}
 		s.senders[name] = sender

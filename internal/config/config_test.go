@@ -68,7 +68,7 @@ func TestEveryFaultOfAFileIsToldWithItsLine(t *testing.T) {
 		"no such secret":          {"outboxes:\n  - database: file:nowhere\n", []string{"2: outboxes[0].database: cannot read the secret: open "}},
 		"no such anchor":          {"outboxes:\n  - backoff: *slow\n", []string{"2: "}},
 		"library's bound":         {"outboxes:\n  - name: a\n    batch: -1\n", []string{"3: outboxes[0].batch: must be at least 1, got -1"}},
-		"nested bound":            {"outboxes:\n  - backoff:\n      base: 2m\n      cap: 1m\n", []string{"4: outboxes[0].backoff.cap: must be at least Base (2m0s), got 1m0s"}},
+		"nested bound":            {"outboxes:\n  - backoff:\n      base: 2m\n      cap: 1m\n", []string{"4: outboxes[0].backoff.cap: must be at least the base (2m0s), got 1m0s"}},
 		"bound of a channel":      {"outboxes:\n  - channels:\n      c:\n        sender: print\n        timeout: 1h\n", []string{"5: outboxes[0].channels.c.timeout: must be at most half the lease (5m0s), got 1h0m0s"}},
 		"bound of a table":        {"outboxes:\n  - table: " + strings.Repeat("x", 64) + "\n", []string{"2: outboxes[0].table: must be a Postgres identifier of 1 to 63 bytes"}},
 		"bound by the default":    {"outboxes:\n  - lease: 1m\n    channels: {c: {sender: print, timeout: 40s}}\n", []string{"3: outboxes[0].channels.c.timeout: must be at most half"}},

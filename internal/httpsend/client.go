@@ -1,7 +1,6 @@
 package httpsend
 
 import (
-	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -54,7 +53,7 @@ func BaseURL(raw, byDefault string) (string, error) {
 	u, err := url.Parse(raw)
 	if err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Hostname() == "" ||
 		u.User != nil || strings.ContainsAny(raw, "?#") {
-		return "", fmt.Errorf("%w: BaseURL must be like %s", outbox.ErrInvalidOptions, byDefault)
+		return "", &outbox.OptionError{Field: "BaseURL", Reason: "must be like " + byDefault}
 	}
 	return strings.TrimRight(raw, "/"), nil
 }

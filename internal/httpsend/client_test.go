@@ -126,6 +126,15 @@ func TestPrintableIsWhatArrivesAsItIs(t *testing.T) {
 	}
 }
 
+func TestValidKeyIsPrintableInOneWord(t *testing.T) {
+	t.Parallel()
+	for s, want := range map[string]bool{"re_123~!": true, "": false, "a b": false, "a\nb": false, "a\n": false, "ñ": false} {
+		if got := httpsend.ValidKey(s); got != want {
+			t.Errorf("%q: got %v, want %v", s, got, want)
+		}
+	}
+}
+
 func TestFitKeyKeepsWhatFitsAndHashesTheRest(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("a", 256)

@@ -19,6 +19,9 @@ func Printable(s string) bool {
 	return s != "" && strings.Trim(s, " ") == s
 }
 
+// ValidKey tells whether s can be an API key or a token: Printable, and no space within.
+func ValidKey(s string) bool { return Printable(s) && !strings.Contains(s, " ") }
+
 // FitKey returns an idempotency key that a destination takes: key itself if it is Printable and at most limit characters,
 // otherwise its SHA-256 in hexadecimal, 64 characters. It never cuts: two messages with the same beginning would become
 // one. An empty key stays empty.

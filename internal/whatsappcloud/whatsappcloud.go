@@ -33,7 +33,7 @@ type Number struct {
 // language that is not written as Meta writes it or nombres_invalidos for Names that are not those of its Parameters, all
 // before any call.
 func Send(ctx context.Context, client *http.Client, n Number, header http.Header, t transporte.Template) (string, error) {
-	if n.PhoneNumberID == "" || strings.Trim(n.PhoneNumberID, "0123456789") != "" { // it becomes part of a path
+	if !validID(n.PhoneNumberID) {
 		return "", &transporte.Error{Category: outbox.Credentials, Code: "numero_emisor_invalido"}
 	}
 	language := cmp.Or(t.Language, n.Language)
@@ -54,6 +54,22 @@ func Send(ctx context.Context, client *http.Client, n Number, header http.Header
 	}
 	return acceptedID(answer.Body), nil
 }
+
+// Check finds what Send would refuse of a tenant's credentials, whose key is in the field name. What is empty is left out.
+func Check(name, key, phoneNumberID, language string) error {
+	switch {
+	case key != "" && !httpsend.ValidKey(key):
+		return &outbox.OptionError{Field: "Credentials." + name, Reason: "must be printable ASCII without a blank or a line break"}
+	case phoneNumberID != "" && !validID(phoneNumberID):
+		return &outbox.OptionError{Field: "Credentials.PhoneNumberID", Reason: "must be digits only, such as 106540352242922: it is Meta's id of the number, not the number"}
+	case language != "" && !ValidLanguage(language):
+		return &outbox.OptionError{Field: "Credentials.Language", Reason: "must be like es or es_AR"}
+	}
+	return nil
+}
+
+// validID: it becomes part of a path.
+func validID(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
 // ValidLanguage tells whether s looks like one of the codes of
 // https://developers.facebook.com/documentation/business-messaging/whatsapp/templates/supported-languages:

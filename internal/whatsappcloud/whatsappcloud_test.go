@@ -2,6 +2,7 @@ package whatsappcloud
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"reflect"
@@ -131,6 +132,24 @@ func TestATemplateWithoutParametersHasNoComponents(t *testing.T) {
 }
 
 // The id becomes part of the address.
+func TestCheckNamesTheFieldThatIsWrongAndNotWhatStandsInIt(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ key, id, language, want string }{
+		{"", "", "", ""},
+		{"key", "106540352242922", "es_AR", ""},
+		{"hunter2 b", "1", "", "Credentials.Token"},
+		{"hunter2\n", "1", "", "Credentials.Token"},
+		{"key", "+54 911", "", "Credentials.PhoneNumberID"},
+		{"key", "1", "es-AR", "Credentials.Language"},
+	} {
+		err := Check("Token", test.key, test.id, test.language)
+		var wrong *outbox.OptionError
+		if got := errors.As(err, &wrong); got != (test.want != "") || got && wrong.Field != test.want || got && strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%+v: got %v, want an error about %q", test, err, test.want)
+		}
+	}
+}
+
 func TestAPhoneNumberIDThatIsNotANumberIsRefusedBeforeTheCall(t *testing.T) {
 	t.Parallel()
 	s := sendertest.Server(t, func(http.ResponseWriter, *http.Request) { t.Error("the provider was called") })

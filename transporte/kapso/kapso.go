@@ -47,6 +47,12 @@ func (c Credentials) Format(f fmt.State, _ rune) {
 	fmt.Fprintf(f, "kapso.Credentials{PhoneNumberID:%s}", c.PhoneNumberID)
 }
 
+// Check gives an outbox.OptionError if Send would refuse c for every message. What is empty is left out: it may come from
+// elsewhere.
+func (c Credentials) Check() error {
+	return whatsappcloud.Check("APIKey", c.APIKey, c.PhoneNumberID, c.Language)
+}
+
 // Provider sends templates for any number of tenants. It may be used by several goroutines at once. There is nothing to
 // close: idle connections end by themselves.
 type Provider struct {
@@ -71,13 +77,13 @@ func New(opts Options) (*Provider, error) {
 // Send sends t from c's number and returns WhatsApp's id of the message (wamid); empty if Kapso accepted it and the id
 // could not be read. Accepted is not delivered: most failures that concern the recipient come by Kapso's webhooks.
 //
-// Its errors are *transporte.Error. Before any call: credenciales, permanent, with code clave_invalida (the key is empty or
-// cannot be a header's value) or numero_emisor_invalido (the id is not made of digits); plantilla, permanent, with code
+// Its errors are *transporte.Error. Before any call: credenciales, permanent, with code clave_invalida (the key is empty, or
+// has a blank or something else than printable ASCII in it) or numero_emisor_invalido (the id is not made of digits); plantilla, permanent, with code
 // idioma_invalido or nombres_invalidos (not one name for each parameter, or not as Meta writes them). Then by the table, or of
 // category red if no answer came: with code timeout, cancelado, dns, conexion, tls, sin_respuesta or respuesta_invalida. It
 // returns soon after ctx ends.
 func (p *Provider) Send(ctx context.Context, c Credentials, t transporte.Template) (externalID string, err error) {
-	if !httpsend.Printable(c.APIKey) {
+	if !httpsend.ValidKey(c.APIKey) {
 		return "", &transporte.Error{Category: outbox.Credentials, Code: "clave_invalida"}
 	}
 	from := whatsappcloud.Number{

@@ -113,6 +113,7 @@ func TestCredentialsThatCannotWorkAreRefusedBeforeTheCall(t *testing.T) {
 	}{
 		{kapso.Credentials{}, "clave_invalida"},
 		{kapso.Credentials{APIKey: "key\n", PhoneNumberID: "107"}, "clave_invalida"},
+		{kapso.Credentials{APIKey: "a key", PhoneNumberID: "107"}, "clave_invalida"},
 		{kapso.Credentials{APIKey: "kéy", PhoneNumberID: "107"}, "clave_invalida"},
 		{kapso.Credentials{APIKey: "key"}, "numero_emisor_invalido"},
 		{kapso.Credentials{APIKey: "key", PhoneNumberID: "../107"}, "numero_emisor_invalido"},

@@ -114,6 +114,7 @@ func TestCredentialsThatCannotWorkAreRefusedBeforeTheCall(t *testing.T) {
 	}{
 		{meta.Credentials{}, "clave_invalida"},
 		{meta.Credentials{Token: "key\n", PhoneNumberID: "107"}, "clave_invalida"},
+		{meta.Credentials{Token: "a key", PhoneNumberID: "107"}, "clave_invalida"},
 		{meta.Credentials{Token: "kéy", PhoneNumberID: "107"}, "clave_invalida"},
 		{meta.Credentials{Token: "key"}, "numero_emisor_invalido"},
 		{meta.Credentials{Token: "key", PhoneNumberID: "../107"}, "numero_emisor_invalido"},

@@ -44,11 +44,11 @@ type Provider struct {
 	replyTo string
 }
 
-// New returns a Provider. An apiKey that cannot be a header's value (empty, a line break at its end) and options that make
+// New returns a Provider. An apiKey that cannot be one (empty, a blank in it, a line break at its end) and options that make
 // no sense give an error that wraps outbox.ErrInvalidOptions.
 func New(apiKey string, opts Options) (*Provider, error) {
-	if !httpsend.Printable(apiKey) {
-		return nil, &outbox.OptionError{Field: "resend.New: apiKey", Reason: "must be printable ASCII without blanks around it"}
+	if !httpsend.ValidKey(apiKey) {
+		return nil, &outbox.OptionError{Field: "resend.New: apiKey", Reason: "must be printable ASCII without a blank or a line break"}
 	}
 	base, err := httpsend.BaseURL(opts.BaseURL, "https://api.resend.com")
 	if err != nil {

@@ -107,15 +107,19 @@ func (o Options) check() error {
 	case o.TLS < StartTLS || o.TLS > NoTLS:
 		return invalid("TLS", "must be StartTLS, StartTLSAlways, ImplicitTLS or NoTLS")
 	case o.TLS == NoTLS && o.hasCredentials():
-		return invalid("TLS", "must not be NoTLS when there are a Username, Password or Token: they would travel in the clear")
+		return invalid("TLS", "must encrypt when there is a log-in, which would travel in the clear: choose another mode, or give no username and password")
 	case o.Auth < AnyAuth || o.Auth > ScramSHA256:
 		return invalid("Auth", "must be AnyAuth or ScramSHA256")
 	case o.Token != nil && (o.Username == "" || o.Password != "" || o.Auth != AnyAuth):
 		return invalid("Token", "must come with a Username, and without Password and Auth")
-	case o.Token == nil && (o.Username == "") != (o.Password == ""):
-		return invalid("Username", "and Password must both be given, or neither")
-	case strings.ContainsFunc(o.Username+o.Password, unicode.IsControl):
-		return invalid("Username", "and Password must not contain control characters, such as a line break at the end")
+	case o.Token == nil && o.Username == "" && o.Password != "":
+		return invalid("Username", "must be given too when there is a password")
+	case o.Token == nil && o.Username != "" && o.Password == "":
+		return invalid("Password", "must be given too when there is a username")
+	case strings.ContainsFunc(o.Username, unicode.IsControl):
+		return invalid("Username", "must not contain control characters, such as a line break at the end")
+	case strings.ContainsFunc(o.Password, unicode.IsControl):
+		return invalid("Password", "must not contain control characters, such as a line break at the end")
 	case o.maxConnections() < 1 || o.maxConnections() > 100:
 		return invalid("MaxConnections", "must be 1 to 100")
 	case o.idleTimeout() < time.Millisecond:

@@ -2,6 +2,7 @@ package webhook_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"net/netip"
@@ -222,8 +223,12 @@ func TestURLsThatAreNotForAWebhookAreRefusedBeforeAnyLookUp(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.url, func(t *testing.T) {
-			_, err := newSender(t, signedBy(secret("a", 24)), test.opts).Send(t.Context(), order(test.url))
+			s := newSender(t, signedBy(secret("a", 24)), test.opts)
+			_, err := s.Send(t.Context(), order(test.url))
 			checkFailure(t, err, outbox.Rejected, test.code)
+			if err := s.CheckURL(test.url); !errors.Is(err, outbox.ErrInvalidOptions) || strings.Contains(err.Error(), "clave") {
+				t.Errorf("CheckURL: got %v, want ErrInvalidOptions without the URL", err)
+			}
 		})
 	}
 	for _, good := range []string{
@@ -232,6 +237,9 @@ func TestURLsThatAreNotForAWebhookAreRefusedBeforeAnyLookUp(t *testing.T) {
 	} {
 		if got, err := newSender(t, signedBy(secret("a", 24)), withHTTP).Target(good); err != nil || got != good {
 			t.Errorf("%s: got %q, %v, want it as it is", good, got, err)
+		}
+		if err := newSender(t, signedBy(secret("a", 24)), withHTTP).CheckURL(good); err != nil {
+			t.Errorf("CheckURL %s: got %v, want nil", good, err)
 		}
 	}
 }

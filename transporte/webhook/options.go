@@ -65,7 +65,7 @@ func (o Options) check() error {
 	case o.timeout() < time.Millisecond:
 		return invalid("Timeout", "must be at least 1 ms")
 	case slices.ContainsFunc(o.Allow, func(p netip.Prefix) bool { return !p.IsValid() || p.Overlaps(loopback4) || p.Overlaps(loopback6) }):
-		return invalid("Allow", "must hold valid prefixes without loopback, for which there is Development")
+		return invalid("Allow", "must hold valid prefixes without loopback, for which there is development mode")
 	case slices.Contains(o.Ports, 0):
 		return invalid("Ports", "must not contain 0")
 	case o.Client != nil && (o.TLSConfig != nil || o.Resolver != nil || len(o.Allow) > 0):

@@ -23,6 +23,14 @@ func (s *Sender) target(raw string) (string, error) {
 	return raw, nil
 }
 
+// CheckURL gives an outbox.OptionError if Send would refuse an endpoint's URL before it asks for the address.
+func (s *Sender) CheckURL(raw string) error {
+	if _, err := s.target(raw); err != nil {
+		return &outbox.OptionError{Field: "Endpoint.URL", Reason: "must be like https://example.com/webhooks, without a user; http and other ports must be allowed"}
+	}
+	return nil
+}
+
 func (s *Sender) allowsScheme(scheme string) bool {
 	return scheme == "https" || scheme == "http" && (s.opts.AllowHTTP || s.opts.Development)
 }
