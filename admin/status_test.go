@@ -2,6 +2,7 @@ package admin_test
 
 import (
 	"encoding/json"
+	"flag"
 	"testing"
 	"time"
 
@@ -81,14 +82,25 @@ func finished(t *testing.T, b box, n int) {
 	b.add(t, 1000, outbox.Pending, "correo", "now()")
 }
 
+// manyFinished is how many messages stand in the way. With ten million the test takes minutes, and also checks the time of a look.
+var manyFinished = flag.Int("admin.finished", 100_000, "finished messages of the test of a status")
+
+const tenMillion, longestLook = 10_000_000, 100 * time.Millisecond
+
 func TestStatusOfALargeTableIsEstimatedAndSaysSo(t *testing.T) {
 	t.Parallel()
 	b := open(t, outbox.Table{})
-	const n = 100_000
-	finished(t, b, n)
-	for _, statistics := range []string{"select 1", "analyze {{table}}"} {
+	n := int64(*manyFinished)
+	finished(t, b, int(n))
+	for _, statistics := range []string{"select 1", "analyze {{table}}", "select 1"} {
 		b.exec(t, statistics)
+		begun := time.Now()
 		s := look(t, b)
+		took := time.Since(begun)
+		t.Logf("%s: a status took %v beside %d finished messages", statistics, took, n)
+		if n >= tenMillion && took > longestLook {
+			t.Errorf("%s: a status took %v, want at most %v", statistics, took, longestLook)
+		}
 		if !s.AtLeast {
 			t.Errorf("%s: the rates are not said to be of a part", statistics)
 		}
