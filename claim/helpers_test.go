@@ -2,6 +2,7 @@ package claim_test
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -185,3 +186,22 @@ func ids(rows []*claim.Row) []string {
 }
 
 func id(r *claim.Row) string { return uuid.UUID(r.ID).String() }
+
+// hold runs a statement in a transaction that stays open until letGo, or the end of the test.
+func (f fixture) hold(t *testing.T, statement string) (letGo func()) {
+	t.Helper()
+	tx, err := f.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	letGo = func() {
+		if err := tx.Rollback(context.Background()); err != nil && !errors.Is(err, pgx.ErrTxClosed) {
+			t.Error(err)
+		}
+	}
+	t.Cleanup(letGo)
+	if _, err := tx.Exec(t.Context(), statement); err != nil {
+		t.Fatal(err)
+	}
+	return letGo
+}

@@ -52,21 +52,12 @@ func TestSessionThatTakesNothingTellsWhatItSawUnlessSomethingIsDue(t *testing.T)
 		t.Errorf("empty table: got %v, %q, next %v, want the time, a snapshot and no next", b.Now, b.Snapshot, b.Next)
 	}
 	row := f.add(t, fields{"programado_para": "now() - interval '1 hour'"})
-	tx, err := f.pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tx.Rollback(context.Background())
-	if _, err := tx.Exec(t.Context(), "select from outbox for update"); err != nil {
-		t.Fatal(err)
-	}
+	letGo := f.hold(t, "select from outbox for update")
 	b = f.take(t, 10)
 	if len(b.Rows) != 0 || b.Snapshot != "" || b.Next.IsZero() || b.Next.After(b.Now) {
 		t.Errorf("a row that is due and held: got %d rows, %q, next %v, want none, no snapshot and its due time", len(b.Rows), b.Snapshot, b.Next)
 	}
-	if err := tx.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	letGo()
 	b = f.take(t, 10)
 	if len(b.Rows) != 1 || id(b.Rows[0]) != row || b.Snapshot == "" || !b.Now.Before(b.Rows[0].Lease) {
 		t.Errorf("got %v, %q, %v, want the row, a snapshot and the time", ids(b.Rows), b.Snapshot, b.Now)
@@ -79,23 +70,14 @@ func TestServerEndsTheClaimOfASessionThatTakesTooLong(t *testing.T) {
 	f := open(t)
 	row := f.add(t, nil)
 	session := f.openLimited(t, false, time.Second)
-	tx, err := f.pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tx.Rollback(context.Background())
-	if _, err := tx.Exec(t.Context(), "lock table outbox in access exclusive mode"); err != nil {
-		t.Fatal(err)
-	}
+	letGo := f.hold(t, "lock table outbox in access exclusive mode")
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	_, err = session.Take(ctx, claim.Ask{Limit: 10, Lease: lease}, func(*claim.Batch) { t.Error("got a batch") })
+	_, err := session.Take(ctx, claim.Ask{Limit: 10, Lease: lease}, func(*claim.Batch) { t.Error("got a batch") })
 	if got := outbox.SQLState(err); got != "57014" {
 		t.Errorf("got %v, want the server to cancel it (57014)", err)
 	}
-	if err := tx.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	letGo()
 	f.wantRow(t, row, "estado = 'pendiente' and intentos = 0")
 	if _, err := session.Conn.Exec(t.Context(), "set statement_timeout = '5s'"); err != nil {
 		t.Fatal(err)
@@ -151,14 +133,7 @@ func TestSessionThatTakesNothingTellsOfARowThatIsDueSinceEver(t *testing.T) {
 	f := open(t)
 	f.session = f.open(t, false)
 	f.add(t, fields{"programado_para": "'-infinity'"})
-	tx, err := f.pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tx.Rollback(context.Background())
-	if _, err := tx.Exec(t.Context(), "select from outbox for update"); err != nil {
-		t.Fatal(err)
-	}
+	f.hold(t, "select from outbox for update")
 	if b := f.take(t, 10); b.Snapshot != "" || b.Next.IsZero() || b.Next.After(b.Now) {
 		t.Errorf("got %q, next %v, want no snapshot and a next look at once", b.Snapshot, b.Next)
 	}
